@@ -1,0 +1,348 @@
+/* Programs: pruning, concrete shapes, the cache of plans; see program.h. */
+#include "engine/program.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/parallel.h"
+#include "engine/backend.h"
+
+struct od_engine {
+  od_engine_options options;
+  const od_backend *backend;
+  void *ctx;
+};
+
+/* A plan with everything its request points to. */
+typedef struct plan_entry {
+  struct plan_entry *next; /* most recently used first */
+  od_arena *arena;
+  od_plan_request request;
+  void *plan;
+} plan_entry;
+
+struct od_program {
+  od_engine *engine;
+  od_arena *arena;
+  const od_graph *graph;
+  od_state *state;
+  od_value *feeds, *fetches;
+  int n_feeds, n_fetches;
+  const od_node **nodes; /* needed ones that are computed, in order */
+  size_t n_nodes;
+  bool *needed;   /* by node id: its value is used (sources and fed ones too) */
+  const od_update_entry **updates;
+  size_t n_updates;
+  od_key key;
+  bool profiling;
+  pthread_mutex_t lock; /* guards the list of plans */
+  plan_entry *plans;
+  int n_plans;
+  plan_entry *last; /* ran last: for profile questions */
+};
+
+static const od_backend *const backends[] = {&od_backend_cpu, &od_backend_ref};
+
+od_status od_engine_new(od_engine **out, const od_engine_options *options) {
+  od_engine_options o = options ? *options : (od_engine_options){0};
+  if (!o.name) o.name = "cpu";
+  if (o.threads <= 0) o.threads = od_cpu_count();
+  if (o.plan_cache <= 0) o.plan_cache = 64;
+  const od_backend *b = NULL;
+  for (size_t i = 0; i < sizeof backends / sizeof *backends; i++)
+    if (strcmp(backends[i]->name, o.name) == 0) b = backends[i];
+  if (!b) return od_fail(OD_EUNSUPPORTED, "there is no engine named '%s'; there are cpu and ref", o.name);
+  od_engine *e;
+  OD_TRY(od_new(&e, 1, sizeof *e));
+  e->options = o;
+  e->options.name = b->name;
+  e->backend = b;
+  od_status st = b->open(&e->ctx, &e->options);
+  if (st != OD_OK) od_free(e);
+  else *out = e;
+  return st;
+}
+
+void od_engine_free(od_engine *e) {
+  if (!e) return;
+  e->backend->close(e->ctx);
+  od_free(e);
+}
+
+const od_engine_options *od_engine_get_options(const od_engine *e) { return &e->options; }
+
+/* ------------------------------------------------------------------------------------------------------------ pruning */
+/* Index of the feed that provides this value, or -1. */
+static int feed_of(const od_program *p, od_value v) {
+  for (int i = 0; i < p->n_feeds; i++)
+    if (p->feeds[i].node == v.node && p->feeds[i].out == v.out) return i;
+  return -1;
+}
+
+static bool is_source(const od_node *n) { return (n->op->flags & OD_OP_SOURCE) != 0; }
+
+/* Marks nodes whose computation is wanted, walking back from the last; fed values stop the walk. */
+static void want(od_program *p, bool *computed, od_value v) {
+  if (!od_has(v)) return;
+  p->needed[v.node->id] = true;
+  if (feed_of(p, v) < 0) computed[v.node->id] = true;
+}
+
+static od_status prune(od_program *p, const od_program_spec *spec) {
+  size_t n = od_graph_size(p->graph);
+  bool *computed = od_arena_alloc(p->arena, n + 1);
+  p->needed = od_arena_alloc(p->arena, n + 1);
+  p->nodes = od_arena_alloc(p->arena, sizeof *p->nodes * (n + 1));
+  p->updates = od_arena_alloc(p->arena, sizeof *p->updates * (od_graph_updates(p->graph) + 1));
+  if (!computed || !p->needed || !p->nodes || !p->updates) return OD_ENOMEM;
+  for (size_t i = 0; i < od_graph_updates(p->graph); i++) {
+    const od_update_entry *u = od_graph_update(p->graph, i);
+    bool chosen = false;
+    for (int k = 0; k < spec->n_update_groups; k++) chosen = chosen || strcmp(spec->update_groups[k], u->group) == 0;
+    if (!chosen) continue;
+    p->updates[p->n_updates++] = u;
+    want(p, computed, u->value);
+  }
+  for (int i = 0; i < p->n_fetches; i++) want(p, computed, p->fetches[i]);
+  for (size_t i = n; i-- > 0;) {
+    const od_node *node = od_graph_node(p->graph, i);
+    if (!computed[i] || is_source(node)) continue;
+    for (int k = 0; k < node->n_in; k++) want(p, computed, node->in[k]);
+  }
+  for (size_t i = 0; i < n; i++) {
+    const od_node *node = od_graph_node(p->graph, i);
+    if (!computed[i]) continue;
+    if (!is_source(node)) {
+      p->nodes[p->n_nodes++] = node;
+    } else if (strcmp(node->op->name, "input") == 0) {
+      return od_fail(OD_EINVAL, "input '%s' is needed and not fed", node->name);
+    } else if (strcmp(node->op->name, "variable") == 0 && !p->state) {
+      return od_fail(OD_EINVAL, "variable '%s' is needed and there is no state", node->name);
+    }
+  }
+  return OD_OK;
+}
+
+static od_status copy_values(od_value **out, od_arena *arena, const od_value *v, int n) {
+  *out = od_arena_alloc(arena, sizeof *v * (size_t)(n + 1));
+  if (!*out) return OD_ENOMEM;
+  if (n) memcpy(*out, v, sizeof *v * (size_t)n);
+  return OD_OK;
+}
+
+od_status od_program_new(od_program **out, od_engine *e, const od_program_spec *spec) {
+  OD_TRY(od_graph_check(spec->graph));
+  od_program *p;
+  od_status st;
+  OD_TRY(od_new(&p, 1, sizeof *p));
+  p->engine = e;
+  p->graph = spec->graph;
+  p->state = spec->state;
+  p->n_feeds = spec->n_feeds;
+  p->n_fetches = spec->n_fetches;
+  pthread_mutex_init(&p->lock, NULL);
+  OD_GO(st, od_arena_new(&p->arena));
+  OD_GO(st, copy_values(&p->feeds, p->arena, spec->feeds, spec->n_feeds));
+  OD_GO(st, copy_values(&p->fetches, p->arena, spec->fetches, spec->n_fetches));
+  for (int i = 0; i < p->n_feeds; i++)
+    if (!od_has(p->feeds[i])) OD_GO(st, od_fail(OD_EINVAL, "feed %d of the program is absent", i));
+  OD_GO(st, prune(p, spec));
+done:
+  if (st != OD_OK) od_program_free(p);
+  else *out = p;
+  return st;
+}
+
+static void free_entry(od_program *p, plan_entry *e) {
+  if (!e) return;
+  if (e->plan) p->engine->backend->free_plan(p->engine->ctx, e->plan);
+  od_arena_free(e->arena);
+  od_free(e);
+}
+
+void od_program_free(od_program *p) {
+  if (!p) return;
+  while (p->plans) {
+    plan_entry *e = p->plans;
+    p->plans = e->next;
+    free_entry(p, e);
+  }
+  pthread_mutex_destroy(&p->lock);
+  od_arena_free(p->arena);
+  od_free(p);
+}
+
+/* ----------------------------------------------------------------------------------------------------- concrete types */
+od_status od_infer_node(od_type *out, const od_node *node, const od_type *in, const bool *present) {
+  od_infer c = {node, node->params, node->n_in, node->op->n_out, in, present, out};
+  OD_TRY(od_fail_context(node->op->infer(&c), "%s (%s)", node->name, node->op->name));
+  for (int i = 0; i < node->op->n_out; i++) {
+    if (od_shape_known(&out[i].shape)) continue;
+    char text[OD_SHAPE_TEXT];
+    return od_fail(OD_EINVAL, "%s (%s): the shape of output %d stays unknown: %s", node->name, node->op->name, i,
+                   od_shape_text(text, &out[i].shape));
+  }
+  return OD_OK;
+}
+
+/* Does the fed shape fit the logical type? */
+static od_status check_feed(const od_value v, const od_shape *shape) {
+  od_type t = od_type_of(v);
+  bool fits = t.shape.rank < 0 || t.shape.rank == shape->rank;
+  for (int i = 0; fits && i < t.shape.rank; i++) fits = t.shape.dim[i] < 0 || t.shape.dim[i] == shape->dim[i];
+  char a[OD_SHAPE_TEXT], b[OD_SHAPE_TEXT];
+  if (fits && od_shape_known(shape)) return OD_OK;
+  return od_fail(OD_EMISMATCH, "%s is fed with shape %s, it wants %s", v.node->name, od_shape_text(a, shape),
+                 od_shape_text(b, &t.shape));
+}
+
+/* Types of all needed values: sources first, then node by node; fed outputs take the shape they are fed with. */
+static od_status infer_all(const od_program *p, plan_entry *e, const od_shape *shapes) {
+  size_t n = od_graph_size(p->graph);
+  od_type **types = od_arena_alloc(e->arena, sizeof *types * (n + 1));
+  od_type *feed_types = od_arena_alloc(e->arena, sizeof *feed_types * (size_t)(p->n_feeds + 1));
+  if (!types || !feed_types) return OD_ENOMEM;
+  for (size_t i = 0; i < n; i++) {
+    const od_node *node = od_graph_node(p->graph, i);
+    if (!p->needed[i]) continue;
+    types[i] = od_arena_alloc(e->arena, sizeof(od_type) * (size_t)node->op->n_out);
+    if (!types[i]) return OD_ENOMEM;
+    memcpy(types[i], node->out, sizeof(od_type) * (size_t)node->op->n_out);
+  }
+  for (int i = 0; i < p->n_feeds; i++) {
+    OD_TRY(check_feed(p->feeds[i], &shapes[i]));
+    feed_types[i] = (od_type){od_type_of(p->feeds[i]).dtype, shapes[i]};
+    if (types[p->feeds[i].node->id]) types[p->feeds[i].node->id][p->feeds[i].out] = feed_types[i];
+  }
+  for (size_t i = 0; i < p->n_nodes; i++) {
+    const od_node *node = p->nodes[i];
+    od_type *in = od_arena_alloc(e->arena, sizeof *in * (size_t)(node->n_in + 1));
+    bool *present = od_arena_alloc(e->arena, (size_t)node->n_in + 1);
+    if (!in || !present) return OD_ENOMEM;
+    for (int k = 0; k < node->n_in; k++) {
+      present[k] = od_has(node->in[k]);
+      in[k] = present[k] ? types[node->in[k].node->id][node->in[k].out] : od_type_of(OD_NONE);
+    }
+    OD_TRY(od_infer_node(types[node->id], node, in, present));
+    for (int k = 0; k < p->n_feeds; k++) /* an output that is fed keeps the shape of the feed */
+      if (p->feeds[k].node == node) types[node->id][p->feeds[k].out] = feed_types[k];
+  }
+  e->request = (od_plan_request){p->graph, p->state, p->n_nodes, p->nodes, (const od_type *const *)types, p->feeds, feed_types,
+                                 p->n_feeds, p->fetches, p->n_fetches, p->updates, p->n_updates};
+  return OD_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- plan cache */
+/* The plan of these shapes moved to the front of the list, or NULL. The lock is held. */
+static plan_entry *look_up(od_program *p, const od_shape *shapes) {
+  for (plan_entry **at = &p->plans; *at; at = &(*at)->next) {
+    plan_entry *e = *at;
+    bool same = true;
+    for (int i = 0; same && i < p->n_feeds; i++) same = od_shape_equal(&e->request.feed_types[i].shape, &shapes[i]);
+    if (!same) continue;
+    *at = e->next;
+    e->next = p->plans;
+    p->plans = e;
+    return e;
+  }
+  return NULL;
+}
+
+static od_status make(plan_entry **out, od_program *p, const od_shape *shapes) {
+  plan_entry *e;
+  OD_TRY(od_new(&e, 1, sizeof *e));
+  od_status st;
+  OD_GO(st, od_arena_new(&e->arena));
+  OD_GO(st, infer_all(p, e, shapes));
+  OD_GO(st, p->engine->backend->plan(&e->plan, p->engine->ctx, &e->request));
+done:
+  if (st != OD_OK) free_entry(p, e);
+  else *out = e;
+  return st;
+}
+
+/* Takes the least recently used plan out of a full list (never the one that ran last: its fetches may still be read). */
+static plan_entry *evict(od_program *p) {
+  if (p->n_plans <= p->engine->options.plan_cache) return NULL;
+  plan_entry **at = &p->plans, **victim = NULL;
+  for (; *at; at = &(*at)->next)
+    if (*at != p->last && at != &p->plans) victim = at;
+  if (!victim) return NULL;
+  plan_entry *e = *victim;
+  *victim = e->next;
+  p->n_plans--;
+  return e;
+}
+
+static od_status get(plan_entry **out, od_program *p, const od_shape *shapes) {
+  pthread_mutex_lock(&p->lock);
+  plan_entry *e = look_up(p, shapes);
+  pthread_mutex_unlock(&p->lock);
+  if (!e) {
+    OD_TRY(make(&e, p, shapes)); /* outside the lock: the running thread does not wait for another shape's plan */
+    pthread_mutex_lock(&p->lock);
+    plan_entry *other = look_up(p, shapes), *old = NULL;
+    if (!other) {
+      e->next = p->plans;
+      p->plans = e;
+      p->n_plans++;
+      old = evict(p);
+    }
+    pthread_mutex_unlock(&p->lock);
+    free_entry(p, other ? e : old);
+    if (other) e = other;
+  }
+  *out = e;
+  return OD_OK;
+}
+
+od_status od_program_run(od_program *p, const od_tensor *feeds, od_tensor *fetches) {
+  enum { FEW = 64 };
+  od_shape few[FEW], *shapes = few;
+  OD_ASSERT(p->n_feeds <= FEW || p->n_feeds > 0);
+  if (p->n_feeds > FEW) OD_TRY(od_new(&shapes, (size_t)p->n_feeds, sizeof *shapes));
+  od_status st = OD_OK;
+  plan_entry *e = NULL;
+  for (int i = 0; i < p->n_feeds; i++) {
+    shapes[i] = feeds[i].shape;
+    if (feeds[i].dtype != od_type_of(p->feeds[i]).dtype)
+      OD_GO(st, od_fail(OD_EMISMATCH, "%s is fed with %s, it wants %s", p->feeds[i].node->name, od_dtype_name(feeds[i].dtype),
+                        od_dtype_name(od_type_of(p->feeds[i]).dtype)));
+  }
+  OD_GO(st, get(&e, p, shapes));
+  p->last = e;
+  OD_GO(st, p->engine->backend->run(p->engine->ctx, e->plan, feeds, fetches, p->key, p->profiling));
+  if (p->n_updates) od_state_touch(p->state);
+done:
+  if (shapes != few) od_free(shapes);
+  return st;
+}
+
+od_status od_program_prepare(od_program *p, const od_shape *feed_shapes) {
+  plan_entry *e;
+  return get(&e, p, feed_shapes);
+}
+
+od_status od_program_memory(size_t *bytes, od_program *p, const od_shape *feed_shapes) {
+  plan_entry *e;
+  OD_TRY(get(&e, p, feed_shapes));
+  *bytes = p->engine->backend->memory(e->plan);
+  return OD_OK;
+}
+
+void od_program_set_key(od_program *p, od_key key) { p->key = key; }
+void od_program_profile(od_program *p, bool on) { p->profiling = on; }
+
+const od_profile_step *od_program_profile_steps(const od_program *p, size_t *n) {
+  od_plan_profile profile = {NULL, 0};
+  if (p->last) profile = p->engine->backend->profile(p->last->plan);
+  *n = profile.n;
+  return profile.steps;
+}
+
+size_t od_program_fallbacks(const od_program *p) {
+  size_t n, fallbacks = 0;
+  const od_profile_step *s = od_program_profile_steps(p, &n);
+  for (size_t i = 0; i < n; i++) fallbacks += s[i].fallback;
+  return fallbacks;
+}

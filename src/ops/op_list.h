@@ -1,0 +1,13 @@
+/* The list of ops: one line each, sorted. The const table od_op_<name> stands in ops/<name>.c (or a file of its family). */
+#ifndef OD_OPS_OP_LIST_H
+#define OD_OPS_OP_LIST_H
+
+#define OD_OP_LIST(X)                                                                                                 \
+  X(add)                                                                                                              \
+  X(const)                                                                                                            \
+  X(input)                                                                                                            \
+  X(relu6)                                                                                                            \
+  X(relu6_grad)                                                                                                       \
+  X(variable)
+
+#endif
