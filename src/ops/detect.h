@@ -3,11 +3,13 @@
  * Letters: B images, A anchors (or proposals), G groundtruth boxes after padding, K classes, D class targets (K, or K + 1 with
  * the background first), C numbers in a box code, M detections kept. Boxes are ymin xmin ymax xmax, float32. All arithmetic
  * is float32 in the order of the original, since ties and thresholds hang on it. Nothing here but crop_and_resize has a
- * gradient: what these ops choose is constant for the losses. */
+ * gradient: what these ops choose is constant for the losses. Builders end in _op where ops/box has a plain function (or
+ * type) of the short name. */
 #ifndef OD_OPS_DETECT_H
 #define OD_OPS_DETECT_H
 
 #include "graph/graph.h"
+#include "ops/box/matcher.h"
 
 /* -------------------------------------------------------------------------------------------------------------- anchors */
 /* One grid for each feature map; layer l has per_layer[l] (scale, aspect ratio) pairs, scales and aspect_ratios hold them
@@ -21,7 +23,7 @@ typedef struct {
 } od_ssd_anchors_params;
 /* maps: n feature maps [B,H,W,*], of which only H and W count; image: the preprocessed batch, for its H and W.
  * -> [A,4] normalised, layer after layer, row by row, pairs innermost. */
-od_value od_ssd_anchors(od_graph *g, const od_value *maps, int n, od_value image, const od_ssd_anchors_params *p);
+od_value od_ssd_anchors_op(od_graph *g, const od_value *maps, int n, od_value image, const od_ssd_anchors_params *p);
 
 /* The pairs of SSD as the config spells them (message SsdAnchorGenerator), into memory of the arena. scales: n_layers of
  * them or none, then spaced from min_scale to max_scale (in double, as the original). reduce: three pairs in layer 0.
@@ -43,7 +45,7 @@ typedef struct {
   float height_offset, width_offset; /* 0, 0 */
 } od_grid_anchors_params;
 /* map: [B,H,W,*] -> [A,4] in pixels. */
-od_value od_grid_anchors(od_graph *g, od_value map, const od_grid_anchors_params *p);
+od_value od_grid_anchors_op(od_graph *g, od_value map, const od_grid_anchors_params *p);
 
 /* RetinaNet: level l (min_level for the first map) has stride 2^l and base size anchor_scale * 2^l; scales 2^(i/octave),
  * all with all ratios. The original shifts the grid by half a stride when it does not know the image's size while building
@@ -56,7 +58,7 @@ typedef struct {
   bool normalize;  /* coordinates relative to the preprocessed image instead of its pixels */
   bool size_known;
 } od_multiscale_anchors_params;
-od_value od_multiscale_anchors(od_graph *g, const od_value *maps, int n, od_value image, const od_multiscale_anchors_params *p);
+od_value od_multiscale_anchors_op(od_graph *g, const od_value *maps, int n, od_value image, const od_multiscale_anchors_params *p);
 
 /* Grids spelled out: layer l has per_layer[l] (size in pixels, aspect ratio) pairs. */
 typedef struct {
@@ -65,10 +67,9 @@ typedef struct {
   od_floats strides, offsets; /* y and x for each layer, pixels */
   bool normalize;
 } od_flexible_anchors_params;
-od_value od_flexible_anchors(od_graph *g, const od_value *maps, int n, od_value image, const od_flexible_anchors_params *p);
+od_value od_flexible_anchors_op(od_graph *g, const od_value *maps, int n, od_value image, const od_flexible_anchors_params *p);
 
 /* ---------------------------------------------------------------------------------------------------------------- boxes */
-typedef enum { OD_CODER_FASTER_RCNN, OD_CODER_SQUARE, OD_CODER_MEAN_STDDEV, OD_CODER_KEYPOINT } od_coder_kind;
 /* The original's box coder. Scales of 1 where the config sets none.
  * FASTER_RCNN, KEYPOINT: y, x, height, width; SQUARE: y, x, length = height; MEAN_STDDEV: stddev = y. */
 typedef struct {
@@ -99,15 +100,14 @@ od_value od_boxes_to_normalized(od_graph *g, od_value boxes, od_value image);
  * width channels), divided by those of image [B,H,W,*] when normalized. */
 od_value od_clip_window(od_graph *g, od_value true_shapes, od_value image, bool normalized);
 
-typedef enum { OD_SIM_IOU, OD_SIM_NEG_SQ_DIST, OD_SIM_IOA, OD_SIM_THRESHOLDED_IOU } od_similarity_kind;
 /* a [N,4], b [M,4] -> [N,M] intersection over union. */
 od_value od_iou_matrix(od_graph *g, od_value a, od_value b);
 
 /* -------------------------------------------------------------------------------------------------------------- targets */
 /* The original's ArgMaxMatcher or greedy bipartite matcher over a similarity. */
 typedef struct {
-  int similarity;      /* od_similarity_kind */
-  float iou_threshold; /* of OD_SIM_THRESHOLDED_IOU */
+  int similarity;      /* od_similarity: OD_SIMILARITY_IOU ... */
+  float iou_threshold; /* of OD_SIMILARITY_THRESHOLDED_IOU */
   bool bipartite;      /* the rest is for the argmax matcher */
   bool ignore_thresholds;
   float matched_threshold, unmatched_threshold;
@@ -127,7 +127,7 @@ typedef struct {
 } od_assign_params;
 /* What the original's TargetAssigner.assign makes of a match. gt_classes [B,G,D] float; gt_keypoints absent or [B,G,2*P].
  * Outputs: 0 class targets [B,A,D], 1 class weights [B,A,D], 2 box targets [B,A,C], 3 box weights [B,A]. */
-od_value od_assign_targets(od_graph *g, od_value match, od_value anchors, od_value gt_boxes, od_value gt_classes,
+od_value od_assign_targets_op(od_graph *g, od_value match, od_value anchors, od_value gt_boxes, od_value gt_classes,
                            od_value gt_weights, od_value gt_keypoints, const od_assign_params *p);
 
 typedef enum { OD_MINE_BOTH, OD_MINE_CLASSIFICATION, OD_MINE_LOCALIZATION } od_mine_loss; /* order of the proto */
@@ -142,7 +142,7 @@ typedef struct {
 /* The original's HardExampleMiner. loc_losses, cls_losses [B,A]; boxes [B,A,4] decoded; match [B,A] int32 or absent.
  * Outputs: 0 mask [B,A] float, 1 where the anchor counts; 1, 2: chosen positives, negatives [B] float (as many as the
  * original reports: with max_negatives_per_positive; without it all chosen, by match). */
-od_value od_hard_example_miner(od_graph *g, od_value loc_losses, od_value cls_losses, od_value boxes, od_value match,
+od_value od_hard_example_miner_op(od_graph *g, od_value loc_losses, od_value cls_losses, od_value boxes, od_value match,
                                const od_miner_params *p);
 
 /* Balanced sampling (BalancedPositiveNegativeSampler): indicator [B,A] float (0: may not be chosen), labels [B,A] float (not
@@ -169,7 +169,7 @@ typedef struct {
  * extra [B,A,E] or absent: gathered along (multiclass scores).
  * Outputs, sorted by score and padded with zeros: 0 boxes [B,M,4], 1 scores [B,M], 2 classes [B,M] float from 0, 3 number of
  * valid ones [B] float, 4 index of the box among A [B,M] float, 5 extra [B,M,E] (E 0 when absent). */
-od_value od_nms(od_graph *g, od_value boxes, od_value scores, od_value window, od_value num_valid, od_value extra,
+od_value od_nms_op(od_graph *g, od_value boxes, od_value scores, od_value window, od_value num_valid, od_value extra,
                 const od_nms_params *p);
 
 /* ---------------------------------------------------------------------------------------------------------- image sizes */
