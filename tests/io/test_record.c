@@ -157,13 +157,13 @@ static void flipped_bits_are_found(void **state) {
       data[bit / 8] = (char)(data[bit / 8] ^ (1 << bit % 8));
       CHECK_OK(od_file_write_all(in_scratch("flip"), data, n));
       od_status st = read_both(in_scratch("flip"), &count);
-      if (packed && st == OD_END)
-        harmless++, CHECK(count == 3);
+      if (packed && st == OD_END && count == 3)
+        harmless++;
       else
         CHECK(st == OD_EDATA);
       data[bit / 8] = (char)(data[bit / 8] ^ (1 << bit % 8));
     }
-    CHECK(harmless < 8); /* deflate fills its last byte up with bits that mean nothing */
+    CHECK(harmless < 16); /* deflate: filling bits of the last byte, a code length nobody uses */
     od_free(data);
   }
 }
