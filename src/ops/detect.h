@@ -115,10 +115,10 @@ typedef struct {
   bool force_match_for_each_row;
 } od_match_params;
 /* anchors [A,4] or [B,A,4]; gt_boxes [B,G,4]; gt_weights [B,G]; gt_count [B] int32: boxes from there on are padding.
- * gt_scores: absent (1) or [B,G], for THRESHOLDED_IOU. valid: absent, or [A] or [B,A]: anchors with 0 take no part (-2).
+ * gt_classes: absent or [B,G,D] as in assign_targets, for THRESHOLDED_IOU (a box scores 1 - its background target). valid: absent, or [A] or [B,A]: anchors with 0 take no part (-2).
  * -> int32 [B,A]: row of the groundtruth box, -1 unmatched (background), -2 ignored. */
 od_value od_match_anchors(od_graph *g, od_value anchors, od_value gt_boxes, od_value gt_weights, od_value gt_count,
-                          od_value gt_scores, od_value valid, const od_match_params *p);
+                          od_value gt_classes, od_value valid, const od_match_params *p);
 
 typedef struct {
   od_coder_params coder;
