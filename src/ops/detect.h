@@ -10,6 +10,7 @@
 
 #include "graph/graph.h"
 #include "ops/box/matcher.h"
+#include "ops/box/sampler.h"
 
 /* -------------------------------------------------------------------------------------------------------------- anchors */
 /* One grid for each feature map; layer l has per_layer[l] (scale, aspect ratio) pairs, scales and aspect_ratios hold them
@@ -114,8 +115,9 @@ typedef struct {
   bool negatives_lower_than_unmatched; /* true: below unmatched -1, between -2; false: the other way round */
   bool force_match_for_each_row;
 } od_match_params;
-/* anchors [A,4] or [B,A,4]; gt_boxes [B,G,4]; gt_weights [B,G]; gt_count [B] int32: boxes from there on are padding.
- * gt_classes: absent or [B,G,D] as in assign_targets, for THRESHOLDED_IOU (a box scores 1 - its background target). valid: absent, or [A] or [B,A]: anchors with 0 take no part (-2).
+/* anchors [A,4] or [B,A,4]; gt_boxes [B,G,4]; gt_weights [B,G] (0: attracts by threshold but is not forced); gt_count [B]
+ * int32: boxes from there on are padding. gt_classes: absent, or [B,G,D] as in assign_targets, for THRESHOLDED_IOU (a box
+ * scores 1 - its first class target). valid: absent, [A] or [B,A] float: anchors with 0 take no part and get -2.
  * -> int32 [B,A]: row of the groundtruth box, -1 unmatched (background), -2 ignored. */
 od_value od_match_anchors(od_graph *g, od_value anchors, od_value gt_boxes, od_value gt_weights, od_value gt_count,
                           od_value gt_classes, od_value valid, const od_match_params *p);
@@ -130,11 +132,10 @@ typedef struct {
 od_value od_assign_targets_op(od_graph *g, od_value match, od_value anchors, od_value gt_boxes, od_value gt_classes,
                            od_value gt_weights, od_value gt_keypoints, const od_assign_params *p);
 
-typedef enum { OD_MINE_BOTH, OD_MINE_CLASSIFICATION, OD_MINE_LOCALIZATION } od_mine_loss; /* order of the proto */
 typedef struct {
   int64_t num_hard_examples; /* <= 0: no limit */
   float iou_threshold;
-  int loss_type;                               /* od_mine_loss: what ranks the anchors */
+  int loss_type;                               /* od_mine_loss: what ranks the anchors: OD_MINE_BOTH, _CLASSIFICATION, _LOCALIZATION */
   float classification_weight, localization_weight; /* of the sum, with OD_MINE_BOTH */
   float max_negatives_per_positive;            /* <= 0: no limit */
   int64_t min_negatives_per_image;
@@ -152,7 +153,7 @@ typedef struct {
   int64_t size;
   float positive_fraction;
 } od_sample_params;
-od_value od_sample_balanced(od_graph *g, od_value indicator, od_value labels, const od_sample_params *p);
+od_value od_sample_balanced_op(od_graph *g, od_value indicator, od_value labels, const od_sample_params *p);
 
 /* ---------------------------------------------------------------------------------------------------------- suppression */
 /* The original's batch_multiclass_non_max_suppression. */

@@ -8,6 +8,15 @@
   X(input)                                                                                                            \
   X(relu6)                                                                                                            \
   X(relu6_grad)                                                                                                       \
+  X(add)                                                                                                              \
+  X(classification_loss)                                                                                              \
+  X(classification_loss_grad)                                                                                         \
+  X(const)                                                                                                            \
+  X(input)                                                                                                            \
+  X(localization_loss)                                                                                                \
+  X(localization_loss_grad)                                                                                           \
+  X(relu6)                                                                                                            \
+  X(relu6_grad)                                                                                                       \
   X(variable)
 
 #endif
