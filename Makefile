@@ -18,7 +18,7 @@ else
 DNNL_LIBS := -ldnnl
 endif
 
-WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla -Werror
+WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-deprecated-declarations -Werror
 # No contraction into fused multiply-add outside the fast engine: results must not depend on what the compiler found.
 CFLAGS_ALL = -std=gnu11 -D_GNU_SOURCE $(OPT) -g -fPIC -ffp-contract=off -fopenmp $(SAN) -MMD -MP \
              -Isrc -I$(BUILD)/gen $(DNNL_CFLAGS) $(PKG_CFLAGS) $(CFLAGS)

@@ -1,0 +1,237 @@
+/* SSD (Liu et al., SSD: Single Shot MultiBox Detector, 2016) as the original's SSDMetaArch: preprocessing, feature maps,
+ * predictor, anchors; then detections, or targets and losses. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "model/parts.h"
+#include "model/ssd_extractor.h"
+#include "ops/math.h"
+
+static const od_ssd_extractor_kind *const extractors[] = {&od_ssd_mobilenet_v1, &od_ssd_mobilenet_v2};
+enum { N_EXTRACTORS = sizeof extractors / sizeof *extractors };
+
+static od_status find_extractor(const od_ssd_extractor_kind **out, const char *type) {
+  od_str known = OD_STR_INIT;
+  for (int i = 0; i < N_EXTRACTORS; i++) {
+    *out = extractors[i];
+    if (type && strcmp(extractors[i]->type, type) == 0) {
+      od_str_free(&known);
+      return OD_OK;
+    }
+    od_str_addf(&known, "%s%s", i ? ", " : "", extractors[i]->type);
+  }
+  od_status st = od_fail(OD_EUNSUPPORTED, "model.ssd.feature_extractor.type '%s' is not supported; there are: %s", type ? type : "",
+                         od_str_text(&known));
+  od_str_free(&known);
+  return st;
+}
+
+/* Refuses what the config asks for and this program does not do: nothing is skipped silently. */
+static od_status refuse(const od_pb_ssd *c) {
+  if (c->mask_head_config) return od_fail(OD_EUNSUPPORTED, "model.ssd.mask_head_config is not supported");
+  if (c->use_confidences_as_targets) return od_fail(OD_EUNSUPPORTED, "model.ssd.use_confidences_as_targets is not supported yet");
+  if (c->add_background_class && c->explicit_background_class)
+    return od_fail(OD_EINVAL, "model.ssd: add_background_class and explicit_background_class exclude each other");
+  if (c->num_classes < 1) return od_fail(OD_EINVAL, "model.ssd.num_classes is %d, at least 1 is wanted", c->num_classes);
+  const od_pb_ssd_extractor *e = c->feature_extractor;
+  if (!e) return od_fail(OD_EINVAL, "model.ssd.feature_extractor is not set");
+  if (e->num_layers < 1 || e->num_layers > 6)
+    return od_fail(OD_EINVAL, "feature_extractor.num_layers is %d, allowed are 1 to 6", e->num_layers);
+  if (e->depth_multiplier <= 0) return od_fail(OD_EINVAL, "feature_extractor.depth_multiplier is %g, more than 0 is wanted", (double)e->depth_multiplier);
+  if (e->replace_preprocessor_with_placeholder)
+    return od_fail(OD_EUNSUPPORTED, "feature_extractor.replace_preprocessor_with_placeholder is not supported");
+  return OD_OK;
+}
+
+static od_status features(od_model *m, const od_pb_ssd *c, bool training, od_value *maps, int *n) {
+  od_graph *g = m->graph;
+  const od_ssd_extractor_kind *kind;
+  od_extractor_args a = {.config = c->feature_extractor};
+  OD_TRY(find_extractor(&kind, a.config->type));
+  OD_TRY(od_style_from_config(&a.extra, a.config->conv_hyperparams, training));
+  if (a.config->override_base_feature_extractor_hyperparams) {
+    a.base = a.extra;
+  } else {
+    kind->own_style(&a.base);
+    a.base.bn_training = training && !c->freeze_batchnorm;
+  }
+  od_value x = m->preprocessed;
+  if (a.config->pad_to_multiple > 1) {
+    od_resize_image_params pad = {.kind = OD_RESIZE_PAD_TO_MULTIPLE, .multiple = a.config->pad_to_multiple};
+    x = od_resize_image(g, x, &pad);
+  }
+  od_scope_push(g, "FeatureExtractor");
+  kind->build(g, &a, x, maps, n);
+  od_scope_pop(g);
+  return od_graph_check(g);
+}
+
+static void preprocess(od_model *m, const od_pb_ssd *c, const od_model_spec *spec) {
+  od_graph *g = m->graph;
+  m->images = spec->images;
+  m->true_shapes = spec->true_shapes;
+  if (spec->resize) { /* the original normalises first and resizes then: padding is 0 of the normalised picture */
+    od_resize_image_params r;
+    od_status st = od_resizer_from_config(&r, od_graph_arena(g), c->image_resizer);
+    if (st != OD_OK) {
+      od_graph_fail(g, st);
+      return;
+    }
+    od_scope_push(g, "Preprocessor");
+    od_value resized = od_resize_image(g, od_scale(g, spec->images, (float)(2.0 / 255.0), -1), &r);
+    od_scope_pop(g);
+    m->preprocessed = resized;
+    m->true_shapes = od_out(resized, 1);
+  } else {
+    od_scope_push(g, "Preprocessor");
+    m->preprocessed = od_scale(g, spec->images, (float)(2.0 / 255.0), -1);
+    od_scope_pop(g);
+  }
+}
+
+/* -------------------------------------------------------------------------------------------------------------- losses */
+static od_status targets(od_model *m, const od_pb_ssd *c, const od_groundtruth *gt, int64_t class_slots, od_value *assigned) {
+  od_graph *g = m->graph;
+  od_match_params match;
+  od_assign_params assign = {.negative_class_weight = c->negative_class_weight};
+  OD_TRY(od_match_from_config(&match, c->matcher, c->similarity_calculator));
+  OD_TRY(od_coder_from_config(&assign.coder, c->box_coder));
+  float *unmatched = od_arena_alloc(od_graph_arena(g), sizeof *unmatched * (size_t)class_slots);
+  if (!unmatched) return OD_ENOMEM;
+  unmatched[0] = c->encode_background_as_zeros ? 0 : 1;
+  assign.unmatched = (od_floats){(int)class_slots, unmatched};
+  od_value classes = gt->classes;
+  if (c->add_background_class) { /* a background column of zeros in front */
+    od_value column = od_slice(g, classes, (od_ints){3, (int64_t[]){0, 0, 0}}, (od_ints){3, (int64_t[]){-1, -1, 1}});
+    classes = od_concat(g, (od_value[]){od_zeros_like(g, column), classes}, 2, 2);
+  }
+  m->match = od_match_anchors(g, m->anchors, gt->boxes, gt->weights, gt->count, OD_NONE, OD_NONE, &match);
+  *assigned = od_assign_targets_op(g, m->match, m->anchors, gt->boxes, classes, gt->weights, OD_NONE, &assign);
+  return OD_OK;
+}
+
+/* Losses of the anchors that count: those the miner keeps, or all. loc, cls: [B,A]. */
+static od_status mined(od_model *m, const od_pb_ssd *c, const od_pb_loss *l, od_value encodings, od_value *loc, od_value *cls) {
+  if (!l->hard_example_miner) return OD_OK;
+  od_graph *g = m->graph;
+  if (l->classification_loss && l->classification_loss->classification_loss_case == OBJECT_DETECTION__PROTOS__CLASSIFICATION_LOSS__CLASSIFICATION_LOSS_WEIGHTED_SIGMOID_FOCAL)
+    return od_fail(OD_EINVAL, "loss: hard_example_miner does not go with weighted_sigmoid_focal");
+  od_miner_params miner;
+  od_coder_params coder;
+  OD_TRY(od_miner_from_config(&miner, l->hard_example_miner, l->classification_weight, l->localization_weight));
+  OD_TRY(od_coder_from_config(&coder, c->box_coder));
+  od_value boxes = od_decode_boxes(g, encodings, m->anchors, &coder);
+  od_value mask = od_hard_example_miner_op(g, *loc, *cls, boxes, m->match, &miner);
+  if (miner.max_negatives_per_positive > 0) {
+    od_named_add(g, &m->summaries, "HardExampleMiner/NumPositives", od_reduce_mean(g, od_out(mask, 1), OD_ALL_AXES, false));
+    od_named_add(g, &m->summaries, "HardExampleMiner/NumNegatives", od_reduce_mean(g, od_out(mask, 2), OD_ALL_AXES, false));
+  }
+  *loc = od_mul(g, *loc, mask);
+  *cls = od_mul(g, *cls, mask);
+  return OD_OK;
+}
+
+/* weight / normalizer * sum, in the original's order. */
+static od_value weighted(od_graph *g, float weight, od_value normalizer, od_value losses) {
+  od_value factor = od_div(g, od_const_f32(g, weight), normalizer);
+  return od_mul(g, factor, od_reduce_sum(g, losses, OD_ALL_AXES, false));
+}
+
+static void summarize_targets(od_model *m, const od_groundtruth *gt) {
+  od_graph *g = m->graph;
+  od_value match = od_cast(g, m->match, OD_F32), per_image[3];
+  per_image[0] = od_greater_equal(g, match, od_const_f32(g, 0));
+  per_image[1] = od_equal(g, match, od_const_f32(g, -1));
+  per_image[2] = od_equal(g, match, od_const_f32(g, -2));
+  static const char *const names[] = {"AvgNumPositiveAnchorsPerImage", "AvgNumNegativeAnchorsPerImage", "AvgNumIgnoredAnchorsPerImage"};
+  char tag[96];
+  for (int i = 0; i < 3; i++) {
+    snprintf(tag, sizeof tag, "Loss/%s", names[i]);
+    od_value sums = od_reduce_sum(g, per_image[i], OD_AXES(1), false);
+    od_named_add(g, &m->summaries, tag, od_reduce_mean(g, sums, OD_ALL_AXES, false));
+  }
+  od_named_add(g, &m->summaries, "Loss/AvgNumGroundtruthBoxesPerImage",
+               od_reduce_mean(g, od_cast(g, gt->count, OD_F32), OD_ALL_AXES, false));
+}
+
+static od_status losses(od_model *m, const od_pb_ssd *c, const od_groundtruth *gt, int64_t class_slots, od_value encodings, od_value logits) {
+  od_graph *g = m->graph;
+  const od_pb_loss *l = OD_SET(c->loss, Loss);
+  od_localization_loss_params loc_params;
+  od_classification_loss_params cls_params;
+  od_value t;
+  if (l->random_example_sampler) return od_fail(OD_EUNSUPPORTED, "loss.random_example_sampler is not supported yet");
+  if (l->expected_loss_weights != OBJECT_DETECTION__PROTOS__LOSS__EXPECTED_LOSS_WEIGHTS__NONE)
+    return od_fail(OD_EUNSUPPORTED, "loss.expected_loss_weights is not supported yet");
+  if (l->equalization_loss && (l->equalization_loss->weight != 0 || l->equalization_loss->n_exclude_prefixes))
+    return od_fail(OD_EUNSUPPORTED, "loss.equalization_loss is not supported yet");
+  OD_TRY(od_localization_from_config(&loc_params, l->localization_loss));
+  OD_TRY(od_classification_from_config(&cls_params, l->classification_loss));
+  OD_TRY(targets(m, c, gt, class_slots, &t));
+  od_value loc = od_localization_loss(g, encodings, od_out(t, 2), od_out(t, 3), &loc_params);
+  od_value cls = od_classification_loss(g, logits, od_out(t, 0), od_out(t, 1), &cls_params);
+  if (od_type_of(cls).shape.rank == 3) cls = od_reduce_sum(g, cls, OD_AXES(2), false);
+  OD_TRY(mined(m, c, l, encodings, &loc, &cls));
+  od_value normalizer = od_const_f32(g, 1);
+  if (c->normalize_loss_by_num_matches)
+    normalizer = od_maximum(g, od_reduce_sum(g, od_out(t, 3), OD_ALL_AXES, false), normalizer);
+  od_value loc_normalizer = normalizer;
+  if (c->normalize_loc_loss_by_codesize) loc_normalizer = od_scale(g, normalizer, (float)od_dim(encodings, -1), 0);
+  od_named_add(g, &m->losses, "Loss/localization_loss", weighted(g, l->localization_weight, loc_normalizer, loc));
+  od_named_add(g, &m->losses, "Loss/classification_loss", weighted(g, l->classification_weight, normalizer, cls));
+  summarize_targets(m, gt);
+  return od_graph_check(g);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- detections */
+static od_status detections(od_model *m, const od_pb_ssd *c, od_value encodings, od_value logits) {
+  od_graph *g = m->graph;
+  const od_pb_post *post = OD_SET(c->post_processing, PostProcessing);
+  od_nms_params nms;
+  od_coder_params coder;
+  OD_TRY(od_nms_from_config(&nms, post->batch_non_max_suppression));
+  OD_TRY(od_coder_from_config(&coder, c->box_coder));
+  od_scope_push(g, "Postprocessor");
+  od_value boxes = od_decode_boxes(g, encodings, m->anchors, &coder);
+  od_value all_scores = od_convert_scores(g, post, logits), scores = all_scores;
+  if (c->add_background_class || c->explicit_background_class)
+    scores = od_slice(g, scores, (od_ints){3, (int64_t[]){0, 0, 1}}, (od_ints){3, (int64_t[]){-1, -1, -1}});
+  od_value window = od_clip_window(g, m->true_shapes, m->preprocessed, true);
+  od_value d = od_nms_op(g, od_expand_dims(g, boxes, OD_AXES(2)), scores, window, OD_NONE, all_scores, &nms);
+  static const char *const names[] = {"detection_boxes", "detection_scores", "detection_classes", "num_detections",
+                                      "detection_anchor_indices", "detection_multiclass_scores"};
+  for (int i = 0; i < 6; i++) od_named_add(g, &m->detections, names[i], od_out(d, i));
+  od_named_add(g, &m->detections, "raw_detection_boxes", boxes);
+  od_named_add(g, &m->detections, "raw_detection_scores", all_scores);
+  od_scope_pop(g);
+  return od_graph_check(g);
+}
+
+od_status od_ssd_build(od_model *m, const od_pb_ssd *c, const od_model_spec *spec) {
+  od_graph *g = m->graph;
+  od_value maps[OD_MAPS_MAX], encodings = OD_NONE, logits = OD_NONE;
+  int64_t per_location[OD_MAPS_MAX];
+  int n = 0;
+  OD_TRY(refuse(c));
+  m->num_classes = c->num_classes;
+  m->batch_norm_in_place = c->inplace_batchnorm_update;
+  int64_t class_slots = c->num_classes + (c->add_background_class ? 1 : 0);
+  preprocess(m, c, spec);
+  OD_TRY(features(m, c, spec->training, maps, &n));
+  OD_TRY(od_anchors_per_location(per_location, n, od_graph_arena(g), c->anchor_generator));
+  m->anchors = od_anchors_build(g, c->anchor_generator, maps, n, m->preprocessed);
+  od_ssd_predict(g, c->box_predictor, maps, n, per_location, class_slots, spec->training, &encodings, &logits);
+  OD_TRY(od_graph_check(g));
+  od_named_add(g, &m->predictions, "preprocessed_inputs", m->preprocessed);
+  od_named_add(g, &m->predictions, "box_encodings", encodings);
+  od_named_add(g, &m->predictions, "class_predictions_with_background", logits);
+  for (int i = 0; i < n; i++) {
+    char name[32];
+    snprintf(name, sizeof name, "feature_maps/%d", i);
+    od_named_add(g, &m->predictions, name, maps[i]);
+  }
+  if (od_has(spec->groundtruth.boxes)) OD_TRY(losses(m, c, &spec->groundtruth, class_slots, encodings, logits));
+  if (!spec->training) OD_TRY(detections(m, c, encodings, logits));
+  return od_graph_check(g);
+}
