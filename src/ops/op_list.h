@@ -4,14 +4,15 @@
 
 #define OD_OP_LIST(X)                                                                                                 \
   X(add)                                                                                                              \
-  X(const)                                                                                                            \
-  X(input)                                                                                                            \
-  X(relu6)                                                                                                            \
-  X(relu6_grad)                                                                                                       \
-  X(add)                                                                                                              \
   X(classification_loss)                                                                                              \
   X(classification_loss_grad)                                                                                         \
   X(const)                                                                                                            \
+  X(conv2d)                                                                                                           \
+  X(conv2d_grad_filter)                                                                                               \
+  X(conv2d_grad_input)                                                                                                \
+  X(depthwise_conv2d)                                                                                                 \
+  X(depthwise_conv2d_grad_filter)                                                                                     \
+  X(depthwise_conv2d_grad_input)                                                                                      \
   X(input)                                                                                                            \
   X(localization_loss)                                                                                                \
   X(localization_loss_grad)                                                                                           \
