@@ -1,7 +1,8 @@
 /* Builders and parameters of the general ops: elementwise arithmetic, reductions, products, and moving data about.
  *
  * "Any type" below means float32, bfloat16, uint8, int32, int64; arithmetic takes float32, int32 and int64 unless said
- * otherwise. Axes may be negative: they count from the end. Every op with one output returns it. */
+ * otherwise. Axes may be negative: they count from the end. Broadcasting is numpy's, with one restriction that lets gradients
+ * pass without a sum where shapes are the same: a dimension unknown (-1) on both sides must be equal at run time. */
 #ifndef OD_OPS_MATH_H
 #define OD_OPS_MATH_H
 

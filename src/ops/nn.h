@@ -73,13 +73,6 @@ od_value od_softmax(od_graph *g, od_value x);     /* over the last axis */
 od_value od_log_softmax(od_graph *g, od_value x); /* over the last axis */
 /* softmax_grad, log_softmax_grad: (dy, y) -> dx. */
 
-/* Elementwise, same shapes: max(x, 0) - x*z + log(1 + exp(-|x|)) of logits x and labels z. No gradient into the labels. */
-od_value od_sigmoid_cross_entropy(od_graph *g, od_value logits, od_value labels);
-/* sigmoid_cross_entropy_grad: (dy, logits, labels) -> dlogits. */
-/* logits, labels [..., K] -> [...]: -sum_k z_k log_softmax(x)_k. No gradient into the labels. */
-od_value od_softmax_cross_entropy(od_graph *g, od_value logits, od_value labels);
-/* softmax_cross_entropy_grad: (dy [...], logits, labels) -> dlogits = dy * (softmax(x) - z). */
-
 /* ------------------------------------------------------------------------------------------------------------- pooling */
 typedef struct {
   int64_t window_h, window_w;
