@@ -9,7 +9,7 @@ SAN ?=
 ROOMS := base io image graph ops engine tfgraph model data train eval export cluster jobs board cli
 LIB_ROOMS := $(filter-out cli,$(ROOMS))
 
-PKGS := libprotobuf-c libjpeg libpng libxml-2.0 yaml-0.1 jansson zlib freetype2
+PKGS := libprotobuf-c libpcre2-8 libjpeg libpng libxml-2.0 yaml-0.1 jansson zlib freetype2
 # oneDNN: Debian's 2.6, or another tree given to ./configure --with-onednn=DIR (DIR/include, DIR/lib).
 ifdef ONEDNN
 DNNL_CFLAGS := -I$(ONEDNN)/include

@@ -3,6 +3,7 @@
 
 /* protobuf-c writes float defaults as double constants */
 #pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wfloat-conversion"
 
 #define X(Camel, UPPER)                                                                                               \
   const ObjectDetection__Protos__##Camel *od_set_##Camel(const ObjectDetection__Protos__##Camel *m) {                 \

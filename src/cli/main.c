@@ -1,0 +1,81 @@
+/* objdet: the command line. `objdet COMMAND [flags]`; the original's programs are names too, whatever their age:
+ * `objdet object_detection/legacy/train.py ...`, `objdet -m object_detection.model_main ...`, so that with
+ * `alias python=objdet` the lines of its pages run as they stand. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "cli/version.h"
+
+static const od_command *const commands[] = {
+#define X(name) &od_cmd_##name,
+    OD_COMMAND_LIST(X)
+#undef X
+};
+enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
+static const od_command *find(const char *name) {
+  for (int i = 0; i < N_COMMANDS; i++)
+    if (strcmp(commands[i]->name, name) == 0) return commands[i];
+  return NULL;
+}
+
+/* "object_detection/legacy/train.py" and "object_detection.train" are "train". */
+static const char *program_name(char *buffer, size_t size, const char *word) {
+  const char *slash = strrchr(word, '/');
+  snprintf(buffer, size, "%s", slash ? slash + 1 : word);
+  size_t n = strlen(buffer);
+  if (n > 3 && strcmp(buffer + n - 3, ".py") == 0) buffer[n - 3] = 0;
+  const char *dot = strrchr(buffer, '.');
+  return dot ? dot + 1 : buffer;
+}
+
+static int usage(FILE *to) {
+  fprintf(to, "usage: objdet COMMAND [flags]\n\ncommands:\n");
+  for (int i = 0; i < N_COMMANDS; i++) fprintf(to, "  %-26s %s\n", commands[i]->name, commands[i]->summary);
+  fprintf(to, "\nobjdet COMMAND -h explains its flags. objdet --version.\n");
+  return to == stdout ? 0 : 2;
+}
+
+static int unknown_command(const char *word, const char *name) {
+  const char *names[N_COMMANDS];
+  for (int i = 0; i < N_COMMANDS; i++) names[i] = commands[i]->name;
+  const char *near = od_did_you_mean(name, names, N_COMMANDS);
+  fprintf(stderr, "objdet: there is no command '%s'%s%s%s; objdet -h lists them\n", word, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+  return 2;
+}
+
+static int exit_code(od_status st) {
+  switch (st) {
+    case OD_OK: return 0;
+    case OD_EUSAGE: return 2;
+    case OD_ESTOPPED: return od_stop_signal() ? 128 + od_stop_signal() : 1;
+    default: return 1;
+  }
+}
+
+int main(int argc, char **argv) {
+  char buffer[256];
+  int at = 1;
+  while (at < argc && (strcmp(argv[at], "-m") == 0 || strcmp(argv[at], "-u") == 0)) at++; /* python's own flags */
+  if (at >= argc) return usage(stderr);
+  if (strcmp(argv[at], "-h") == 0 || strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "help") == 0) return usage(stdout);
+  if (strcmp(argv[at], "--version") == 0) return printf("objdet %s\n", OD_VERSION) < 0;
+  const char *name = program_name(buffer, sizeof buffer, argv[at]);
+  const od_command *c = find(name);
+  if (!c) return unknown_command(argv[at], name);
+  od_args *args = NULL;
+  bool help;
+  od_stop_install();
+  signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of writing, with a message */
+  od_status st = od_args_parse(&args, c, argc - at - 1, argv + at + 1, &help);
+  if (st == OD_OK && help) od_command_help(c);
+  else if (st == OD_OK) st = c->run(args, od_terminal_reporter());
+  od_args_free(args);
+  od_terminal_flush();
+  if (st != OD_OK) fprintf(stderr, "objdet: %s\n", od_message());
+  return exit_code(st);
+}
