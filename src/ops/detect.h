@@ -81,6 +81,8 @@ typedef struct {
 } od_coder_params;
 /* C: 4; 3 for SQUARE; 4 + 2 * keypoints. */
 int64_t od_coder_size(const od_coder_params *p);
+/* The same as the plain functions of ops/box want it. */
+od_box_coder od_coder_of(const od_coder_params *p);
 
 /* codes [...,A,C] with anchors [A,4] or [...,A,4] (per_class: codes [...,A,K,C] with anchors [...,A,4] or [A,4]) -> boxes,
  * last dimension 4. Output 1: keypoints, last dimension 2 * keypoints (y x y x...), of size 0 for the other coders. */

@@ -3,7 +3,10 @@
 #define OD_OPS_OP_LIST_H
 
 #define OD_OP_LIST(X)                                                                                                 \
+  X(abs)                                                                                                              \
   X(add)                                                                                                              \
+  X(add_n)                                                                                                            \
+  X(assign_targets)                                                                                                   \
   X(batch_norm)                                                                                                       \
   X(batch_norm_grad)                                                                                                  \
   X(batch_norm_train)                                                                                                 \
@@ -13,6 +16,7 @@
   X(boxes_inside)                                                                                                     \
   X(boxes_to_absolute)                                                                                                \
   X(boxes_to_normalized)                                                                                              \
+  X(broadcast_like)                                                                                                   \
   X(change_coordinate_frame)                                                                                          \
   X(classification_loss)                                                                                              \
   X(classification_loss_grad)                                                                                         \
@@ -26,25 +30,58 @@
   X(depthwise_conv2d)                                                                                                 \
   X(depthwise_conv2d_grad_filter)                                                                                     \
   X(depthwise_conv2d_grad_input)                                                                                      \
+  X(div)                                                                                                              \
   X(elu)                                                                                                              \
   X(elu_grad)                                                                                                         \
   X(encode_boxes)                                                                                                     \
+  X(equal)                                                                                                            \
+  X(exp)                                                                                                              \
   X(flexible_anchors)                                                                                                 \
+  X(floor)                                                                                                            \
+  X(greater)                                                                                                          \
+  X(greater_equal)                                                                                                    \
   X(grid_anchors)                                                                                                     \
+  X(hard_example_miner)                                                                                               \
   X(input)                                                                                                            \
   X(iou_matrix)                                                                                                       \
+  X(l1_loss)                                                                                                          \
+  X(l2_loss)                                                                                                          \
+  X(less)                                                                                                             \
+  X(less_equal)                                                                                                       \
   X(localization_loss)                                                                                                \
   X(localization_loss_grad)                                                                                           \
+  X(log)                                                                                                              \
+  X(match_anchors)                                                                                                    \
+  X(maximum)                                                                                                          \
+  X(maximum_grad)                                                                                                     \
+  X(minimum)                                                                                                          \
+  X(minimum_grad)                                                                                                     \
+  X(mul)                                                                                                              \
   X(multiscale_anchors)                                                                                               \
+  X(neg)                                                                                                              \
+  X(nms)                                                                                                              \
+  X(not_equal)                                                                                                        \
+  X(ones_like)                                                                                                        \
+  X(pow)                                                                                                              \
   X(relu)                                                                                                             \
   X(relu6)                                                                                                            \
   X(relu6_grad)                                                                                                       \
   X(relu_grad)                                                                                                        \
+  X(rsqrt)                                                                                                            \
+  X(sample_balanced)                                                                                                  \
+  X(scale)                                                                                                            \
+  X(select)                                                                                                           \
   X(sigmoid)                                                                                                          \
   X(sigmoid_grad)                                                                                                     \
+  X(sign)                                                                                                             \
+  X(sqrt)                                                                                                             \
+  X(square)                                                                                                           \
   X(ssd_anchors)                                                                                                      \
+  X(sub)                                                                                                              \
+  X(sum_like)                                                                                                         \
   X(tanh)                                                                                                             \
   X(tanh_grad)                                                                                                        \
-  X(variable)
+  X(variable)                                                                                                         \
+  X(zeros_like)
 
 #endif
