@@ -129,15 +129,15 @@ static void add_scalar(od_str *s, const ProtobufCFieldDescriptor *f, const void 
   }
 }
 
-static void print(od_str *s, const ProtobufCMessage *m, int level, bool is_entry);
+static void print(od_str *s, const ProtobufCMessage *m, int level);
 
-static void print_element(od_str *s, const ProtobufCFieldDescriptor *f, const void *value, int level, bool is_entry) {
+static void print_element(od_str *s, const ProtobufCFieldDescriptor *f, const void *value, int level) {
   indent(s, level);
   od_str_add(s, f->name);
   if (f->type == PROTOBUF_C_TYPE_MESSAGE) {
     od_str_add(s, " {\n");
     const ProtobufCMessage *inner = *(ProtobufCMessage *const *)value;
-    if (inner) print(s, inner, level + 1, is_entry);
+    if (inner) print(s, inner, level + 1);
     indent(s, level);
     od_str_add(s, "}\n");
     return;
@@ -179,11 +179,11 @@ static void print_map(od_str *s, const ProtobufCMessage *m, const ProtobufCField
   }
   if (n) memcpy(sorted, od_proto_at(m, f, 0), n * sizeof *sorted);
   qsort(sorted, n, sizeof *sorted, by_key);
-  for (size_t i = 0; i < n; i++) print_element(s, f, &sorted[i], level, true);
+  for (size_t i = 0; i < n; i++) print_element(s, f, &sorted[i], level);
   od_free(sorted);
 }
 
-static void print(od_str *s, const ProtobufCMessage *m, int level, bool is_entry) {
+static void print(od_str *s, const ProtobufCMessage *m, int level) {
   const ProtobufCMessageDescriptor *type = m->descriptor;
   for (unsigned k = 0; k < type->n_fields; k++) {
     const ProtobufCFieldDescriptor *f = &type->fields[k];
@@ -192,13 +192,12 @@ static void print(od_str *s, const ProtobufCMessage *m, int level, bool is_entry
       continue;
     }
     size_t n = od_proto_count(m, f);
-    if (is_entry && f->type != PROTOBUF_C_TYPE_MESSAGE) n = 1; /* key and value are always shown */
-    for (size_t i = 0; i < n; i++) print_element(s, f, od_proto_at(m, f, i), level, false);
+    for (size_t i = 0; i < n; i++) print_element(s, f, od_proto_at(m, f, i), level);
   }
 }
 
 od_status od_textproto_print(od_str *out, const void *message) {
-  print(out, message, 0, false);
+  print(out, message, 0);
   return od_str_check(out);
 }
 

@@ -141,7 +141,7 @@ static od_status read_float(od_lex *lex, const ProtobufCFieldDescriptor *f, void
   OD_TRY(number_text(lex, &at, text));
   double d;
   if (!as_float(text, &d)) {
-    if (strchr(text, 'x') || strchr(text, 'X'))
+    if (at.kind == OD_TOK_NUMBER && strpbrk(text, "xX"))
       return od_lex_fail(lex, &at, NULL, "%s is a decimal number, here is %s", f->name, od_tok_show(&at));
     return od_lex_fail(lex, &at, at.kind == OD_TOK_STRING ? "a number stands without quotes" : NULL,
                        "%s wants a number, here is %s", f->name, od_tok_show(&at));
@@ -186,11 +186,24 @@ static const char *enum_choices(const ProtobufCEnumDescriptor *e) {
   return text;
 }
 
+/* Equal but for case and underscores: RELU6 and RELU_6. */
+static bool same_letters(const char *a, const char *b) {
+  for (;; a++, b++) {
+    a += strspn(a, "_");
+    b += strspn(b, "_");
+    if (strncasecmp(a, b, 1) != 0) return false;
+    if (!*a) return true;
+  }
+}
+
 static const char *near_value(const ProtobufCEnumDescriptor *e, const char *word) {
   enum { MANY = 64 };
   const char *names[MANY];
   size_t n = 0;
-  for (unsigned i = 0; i < e->n_value_names && n < MANY; i++) names[n++] = e->values_by_name[i].name;
+  for (unsigned i = 0; i < e->n_value_names && n < MANY; i++) {
+    names[n++] = e->values_by_name[i].name;
+    if (same_letters(word, names[n - 1])) return names[n - 1];
+  }
   return od_did_you_mean(word, names, n);
 }
 
@@ -207,7 +220,7 @@ static od_status read_enum(od_lex *lex, const ProtobufCFieldDescriptor *f, void 
     if (!known) {
       const char *near = near_value(e, word);
       return od_lex_fail(lex, t, NULL, "%s has no value %s%s%s%s; it is one of %s", f->name, od_tok_show(t),
-                         near ? "; did you mean " : "", near ? near : "", near ? "?" : "", enum_choices(e));
+                         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", enum_choices(e));
     }
     v = known->value;
   } else if (t->kind == OD_TOK_NUMBER && whole(word, &negative, &m, &wide) && !wide && m <= INT32_MAX) {
@@ -385,6 +398,7 @@ done:
 }
 
 od_status od_lex_scalar(od_lex *lex, const ProtobufCFieldDescriptor *f, void *value) {
+  OD_ASSERT(f->type != PROTOBUF_C_TYPE_MESSAGE);
   switch (f->type) {
   case PROTOBUF_C_TYPE_FLOAT:
   case PROTOBUF_C_TYPE_DOUBLE: return read_float(lex, f, value);
@@ -392,7 +406,6 @@ od_status od_lex_scalar(od_lex *lex, const ProtobufCFieldDescriptor *f, void *va
   case PROTOBUF_C_TYPE_ENUM: return read_enum(lex, f, value);
   case PROTOBUF_C_TYPE_STRING:
   case PROTOBUF_C_TYPE_BYTES: return read_string(lex, f, value);
-  case PROTOBUF_C_TYPE_MESSAGE: OD_ASSERT(!"a message is no scalar"); break;
   default: break;
   }
   return read_int(lex, f, value);
