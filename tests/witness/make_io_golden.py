@@ -1,0 +1,68 @@
+"""Makes tests/golden/io: small checkpoints of every form, written by TensorFlow itself (2.15.1, no random numbers).
+
+Run: python tests/witness/make_io_golden.py tests/golden/io
+The values are formulas that tests/io/test_bundle.c repeats.
+"""
+import os
+import sys
+
+import numpy as np
+import tensorflow as tf
+
+out = sys.argv[1]
+os.makedirs(out, exist_ok=True)
+
+
+def ramp(shape, dtype):
+    n = int(np.prod(shape))
+    i = np.arange(n)
+    if dtype == tf.bool:
+        return tf.constant((i % 3 == 0).reshape(shape))
+    v = (i % 100) * 0.25 - 1 if dtype.is_floating else i % 100
+    return tf.cast(tf.constant(v.reshape(shape), tf.float64), dtype)
+
+
+def plain():
+    t = {"global_step": tf.constant(123456789012, tf.int64)}
+    for d in ["float32", "bfloat16", "uint8", "int32", "int64", "bool", "float64", "int8", "float16"]:
+        t["dtypes/" + d] = ramp([3, 5], tf.as_dtype(d))
+    t["dtypes/string"] = tf.constant(["", "raccoon", "x" * 300, "a\0b"])
+    t["empty"] = ramp([0, 3], tf.float32)
+    t["shape/one"] = ramp([1], tf.float32)
+    t["shape/deep"] = ramp([2, 1, 3, 1, 2], tf.float32)
+    for i in range(40):
+        t["FeatureExtractor/layer_%03d/weights" % i] = ramp([2, i + 1], tf.float32)
+    return t
+
+
+def save(name, tensors):
+    names = sorted(tensors)
+    tf.raw_ops.SaveV2(prefix=os.path.join(out, name), tensor_names=names, shape_and_slices=[""] * len(names),
+                      tensors=[tensors[n] for n in names])
+
+
+save("plain.ckpt", plain())
+
+# Three shards, as a saver with sharded=True leaves them.
+parts = []
+for i in range(3):
+    p = os.path.join(out, "part%d" % i)
+    tf.raw_ops.SaveV2(prefix=p, tensor_names=["s%d/a" % i, "s%d/b" % i], shape_and_slices=["", ""],
+                      tensors=[ramp([4], tf.float32) + i, ramp([2, 2], tf.int32)])
+    parts.append(p)
+tf.raw_ops.MergeV2Checkpoints(checkpoint_prefixes=parts, destination_prefix=os.path.join(out, "sharded.ckpt"),
+                              delete_old_dirs=False)
+
+# A variable cut into slices, along the first and along the second dimension.
+whole = ramp([7, 6], tf.float32)
+tf.raw_ops.SaveV2(prefix=os.path.join(out, "sliced.ckpt"), tensor_names=["rows", "rows", "columns", "columns", "next"],
+                  shape_and_slices=["7 6 0,3:0,6", "7 6 3,4:0,6", "7 6 -:0,2", "7 6 -:2,4", ""],
+                  tensors=[whole[:3], whole[3:], whole[:, :2], whole[:, 2:], whole])
+
+# The old single file, whole and sliced; its blocks are packed with snappy.
+names = ["v1/float", "v1/int64", "v1/int32", "v1/uint8", "v1/double", "v1/bool", "v1/big", "v1/rows", "v1/rows"]
+tf.raw_ops.SaveSlices(filename=os.path.join(out, "v1.ckpt"), tensor_names=names,
+                      shapes_and_slices=[""] * 7 + ["7 6 0,3:0,6", "7 6 3,4:0,6"],
+                      data=[ramp([3, 5], tf.float32), ramp([4], tf.int64) - 2, ramp([4], tf.int32) - 2, ramp([4], tf.uint8),
+                            ramp([4], tf.float64), ramp([4], tf.bool), ramp([100, 30], tf.float32), whole[:3], whole[3:]])
+print("made by TensorFlow", tf.__version__, sorted(os.listdir(out)))
