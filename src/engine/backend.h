@@ -19,6 +19,7 @@ typedef struct {
   int n_fetches;
   const od_update_entry *const *updates;
   size_t n_updates;
+  od_value guard; /* may be absent; as soon as it is computed it must be finite, else the run ends with OD_ENUMERIC */
 } od_plan_request;
 
 typedef struct {
@@ -51,6 +52,9 @@ typedef struct {
   size_t offset; /* out */
 } od_piece;
 OD_MUST_CHECK od_status od_plan_memory(size_t *total, od_piece *pieces, size_t n);
+
+/* OD_ENUMERIC when a guard's tensor (float scalar) is not finite. */
+OD_MUST_CHECK od_status od_check_guard(const od_node *node, const float *value);
 
 /* Runs shape inference of one node on concrete input types (in program.c). */
 OD_MUST_CHECK od_status od_infer_node(od_type *out, const od_node *node, const od_type *in, const bool *present);

@@ -1,6 +1,7 @@
 /* Programs: pruning, concrete shapes, the cache of plans; see program.h. */
 #include "engine/program.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@ struct od_program {
   bool *needed;   /* by node id: its value is used (sources and fed ones too) */
   const od_update_entry **updates;
   size_t n_updates;
+  od_value guard;
   od_key key;
   bool profiling;
   pthread_mutex_t lock; /* guards the list of plans */
@@ -104,6 +106,7 @@ static od_status prune(od_program *p, const od_program_spec *spec) {
     want(p, computed, u->value);
   }
   for (int i = 0; i < p->n_fetches; i++) want(p, computed, p->fetches[i]);
+  want(p, computed, p->guard);
   for (size_t i = n; i-- > 0;) {
     const od_node *node = od_graph_node(p->graph, i);
     if (!computed[i] || is_source(node)) continue;
@@ -140,6 +143,7 @@ od_status od_program_new(od_program **out, od_engine *e, const od_program_spec *
   p->state = spec->state;
   p->n_feeds = spec->n_feeds;
   p->n_fetches = spec->n_fetches;
+  p->guard = spec->guard;
   pthread_mutex_init(&p->lock, NULL);
   OD_GO(st, od_arena_new(&p->arena));
   OD_GO(st, copy_values(&p->feeds, p->arena, spec->feeds, spec->n_feeds));
@@ -185,6 +189,11 @@ od_status od_infer_node(od_type *out, const od_node *node, const od_type *in, co
   return OD_OK;
 }
 
+od_status od_check_guard(const od_node *node, const float *value) {
+  if (isfinite(*value)) return OD_OK;
+  return od_fail(OD_ENUMERIC, "%s is %g", node->name, (double)*value);
+}
+
 /* Does the fed shape fit the logical type? */
 static od_status check_feed(const od_value v, const od_shape *shape) {
   od_type t = od_type_of(v);
@@ -228,7 +237,7 @@ static od_status infer_all(const od_program *p, plan_entry *e, const od_shape *s
       if (p->feeds[k].node == node) types[node->id][p->feeds[k].out] = feed_types[k];
   }
   e->request = (od_plan_request){p->graph, p->state, p->n_nodes, p->nodes, (const od_type *const *)types, p->feeds, feed_types,
-                                 p->n_feeds, p->fetches, p->n_fetches, p->updates, p->n_updates};
+                                 p->n_feeds, p->fetches, p->n_fetches, p->updates, p->n_updates, p->guard};
   return OD_OK;
 }
 

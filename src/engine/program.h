@@ -36,6 +36,8 @@ typedef struct {
   int n_fetches;
   const char *const *update_groups; /* groups of updates that every run applies, after everything was computed */
   int n_update_groups;
+  od_value guard; /* a float scalar computed before the first optimizer node; a run in which it is not finite stops there with
+                     OD_ENUMERIC and applies no update of nodes after it. Absent: no guard */
 } od_program_spec;
 
 /* Checks that every input needed is fed. The graph and the state must outlive the program. */

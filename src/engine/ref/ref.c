@@ -197,6 +197,7 @@ static od_status run(void *ctx, void *plan_, const od_tensor *feeds, od_tensor *
   for (size_t i = 0; i < p->r.n_nodes; i++) {
     double t = profile ? od_now() : 0;
     OD_TRY(run_step(p, c, &p->steps[i], key));
+    if (p->steps[i].node == p->r.guard.node) OD_TRY(od_check_guard(p->r.guard.node, p->steps[i].out[p->r.guard.out].data));
     if (profile) p->profile[i].seconds += (od_now() - t - p->profile[i].seconds) / (double)p->runs;
   }
   for (int k = 0; k < p->r.n_fetches; k++)
