@@ -16,7 +16,7 @@ enum {
 
 /* A block being read. */
 typedef struct block {
-  const struct block *up;
+  struct block *up;
   ProtobufCMessage *message;
   const char *name; /* of its field; NULL outside */
   od_tok open;      /* the field's name in the text */
@@ -276,6 +276,51 @@ static od_status read_colon(parser *p, const ProtobufCFieldDescriptor *f) {
   return od_lex_fail(&p->lex, t, NULL, "expected : after %s, here is %s", f->name, od_tok_show(t));
 }
 
+static od_status end_field(parser *p) {
+  if (od_lex_is(&p->lex, ',') || od_lex_is(&p->lex, ';')) return od_lex_next(&p->lex);
+  return OD_OK;
+}
+
+/* Fields of 2017's and 2018's schema that later became others. Both are truth values: `when` makes the new field true or 1,
+ * the other value is its default. */
+static const struct {
+  const char *type, *name, *now;
+  int up; /* levels up to the block that has the new field */
+  bool when;
+} old_fields[] = {
+    {"FasterRcnn", "first_stage_only", "number_of_stages", 0, true},
+    {"SsdFeatureExtractor", "batch_norm_trainable", "freeze_batchnorm", 1, false},
+};
+
+/* Reads such a field; *known tells whether it was one. */
+static od_status read_old_field(parser *p, block *b, bool *known) {
+  od_tok name = p->lex.tok;
+  const ProtobufCFieldDescriptor truth = {.name = "the old field", .type = PROTOBUF_C_TYPE_BOOL};
+  *known = false;
+  for (size_t i = 0; i < sizeof old_fields / sizeof *old_fields; i++) {
+    if (strcmp(od_proto_type_name(b->message->descriptor), old_fields[i].type) != 0) continue;
+    if (!od_tok_equals(&name, old_fields[i].name)) continue;
+    block *owner = b;
+    for (int k = 0; k < old_fields[i].up && owner; k++) owner = owner->up;
+    if (!owner) return OD_OK; /* the inner message is read on its own: no place for the new field */
+    const ProtobufCFieldDescriptor *f =
+        od_proto_field(owner->message->descriptor, old_fields[i].now, strlen(old_fields[i].now));
+    OD_ASSERT(f);
+    protobuf_c_boolean value;
+    void *to;
+    OD_TRY(od_lex_next(&p->lex));
+    OD_TRY(read_colon(p, &truth));
+    OD_TRY(od_lex_scalar(&p->lex, &truth, &value));
+    *known = true;
+    if ((value != 0) != old_fields[i].when) return OD_OK;
+    OD_TRY(check_free(p, owner, f, &name));
+    OD_TRY(add(owner, f, &to));
+    *(int32_t *)to = 1; /* a truth value or an int32: protobuf-c holds both in an int */
+    return record(p, owner->message, f, 0, &name);
+  }
+  return OD_OK;
+}
+
 /* One field from its name on. */
 static od_status read_field(parser *p, block *b) {
   od_tok name = p->lex.tok;
@@ -288,15 +333,19 @@ static od_status read_field(parser *p, block *b) {
     return od_lex_fail(&p->lex, &name, NULL, "expected the name of a field of %s, here is %s",
                        od_proto_type_name(b->message->descriptor), od_tok_show(&name));
   const ProtobufCFieldDescriptor *f = od_proto_field(b->message->descriptor, name.start, name.len);
-  if (!f) return unknown_field(p, b, &name);
+  if (!f) {
+    bool known;
+    OD_TRY(read_old_field(p, b, &known));
+    if (!known) return unknown_field(p, b, &name);
+    return end_field(p);
+  }
   OD_TRY(od_lex_next(&p->lex));
   OD_TRY(read_colon(p, f));
   if (f->label == PROTOBUF_C_LABEL_REPEATED && od_lex_is(&p->lex, '['))
     OD_TRY(read_list(p, b, f, &name));
   else
     OD_TRY(read_value(p, b, f, &name, &name));
-  if (od_lex_is(&p->lex, ',') || od_lex_is(&p->lex, ';')) OD_TRY(od_lex_next(&p->lex));
-  return OD_OK;
+  return end_field(p);
 }
 
 /* Fields up to the closing mark (0: the end of the text). */

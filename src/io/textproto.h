@@ -8,7 +8,9 @@
  * Policy. What the original silently overwrites is an error here: a field set twice and two members of one oneof name
  * both lines. A block that stands there twice is merged, as the original does it. Errors are one message: file:line:column,
  * what is there and what was expected, the line with a caret, "did you mean", and the likely cause where one is seen
- * (pasted HTML or URL, smart quotes, backslashes, a brace that was never closed). */
+ * (pasted HTML or URL, smart quotes, backslashes, a brace that was never closed). Two fields that the original's schema of
+ * 2017 spelled otherwise are read under their old names: FasterRcnn.first_stage_only (now number_of_stages: 1) and
+ * SsdFeatureExtractor.batch_norm_trainable: false (now Ssd.freeze_batchnorm: true). */
 #ifndef OD_IO_TEXTPROTO_H
 #define OD_IO_TEXTPROTO_H
 

@@ -311,6 +311,42 @@ static void label_maps(void **state) {
   round_trip("data/*.pbtxt", &object_detection__protos__string_int_label_map__descriptor, 8);
 }
 
+/* Names of 2017's schema. */
+static void old_fields(void **state) {
+  (void)state;
+  same_text(PIPELINE, "model { faster_rcnn { first_stage_only: true num_classes: 3 } }",
+            "model {\n  faster_rcnn {\n    number_of_stages: 1\n    num_classes: 3\n  }\n}\n");
+  same_text(PIPELINE, "model { faster_rcnn { first_stage_only: false; } }", "model {\n  faster_rcnn {\n  }\n}\n");
+  same_text(
+      PIPELINE, "model { ssd { feature_extractor { batch_norm_trainable: false, min_depth: 8 } } }",
+      "model {\n  ssd {\n    feature_extractor {\n      min_depth: 8\n    }\n    freeze_batchnorm: true\n  }\n}\n");
+  same_text(PIPELINE, "model { ssd { feature_extractor { batch_norm_trainable: true } } }",
+            "model {\n  ssd {\n    feature_extractor {\n    }\n  }\n}\n");
+  const char *both = "model { faster_rcnn { number_of_stages: 2\n first_stage_only: true } }";
+  void *m;
+  CHECK_FAILS(od_textproto_parse(&m, PIPELINE, "test", both, strlen(both), NULL), OD_EINVAL,
+              "number_of_stages of FasterRcnn is set twice: at line 1 and here at line 2");
+}
+
+/* Configs and label maps of other people: official checkpoints, a fine-tune, test data. */
+static void shared_files(void **state) {
+  (void)state;
+  NEED_SHARED(root, "data");
+  static const char *const patterns[] = {"%s/*/*.config", "%s/*/*/*.config", "%s/*/*/*/*/*.config", "%s/*/*.pbtxt",
+                                         "%s/*/*/*/*/*label_map*.pbtxt"};
+  size_t files = 0;
+  for (size_t k = 0; k < sizeof patterns / sizeof *patterns; k++) {
+    char pattern[4200];
+    glob_t g;
+    snprintf(pattern, sizeof pattern, "%s%s", root, patterns[k] + 2);
+    if (glob(pattern, 0, NULL, &g) != 0) continue;
+    files += g.gl_pathc;
+    globfree(&g);
+    round_trip(pattern, k < 3 ? PIPELINE : &object_detection__protos__string_int_label_map__descriptor, 1);
+  }
+  CHECK(files >= 20);
+}
+
 /* Nothing leaks and nothing breaks when any single allocation fails. */
 static void out_of_memory(void **state) {
   (void)state;
@@ -343,11 +379,12 @@ static void out_of_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(grammar),    cmocka_unit_test(presence),      cmocka_unit_test(truth),
-      cmocka_unit_test(floats),     cmocka_unit_test(shortest),      cmocka_unit_test(integers),
-      cmocka_unit_test(enums),      cmocka_unit_test(strings),       cmocka_unit_test(places),
-      cmocka_unit_test(merging),    cmocka_unit_test(long_lists),    cmocka_unit_test(sample_configs),
-      cmocka_unit_test(label_maps), cmocka_unit_test(out_of_memory),
+      cmocka_unit_test(grammar),      cmocka_unit_test(presence),      cmocka_unit_test(truth),
+      cmocka_unit_test(floats),       cmocka_unit_test(shortest),      cmocka_unit_test(integers),
+      cmocka_unit_test(enums),        cmocka_unit_test(strings),       cmocka_unit_test(places),
+      cmocka_unit_test(merging),      cmocka_unit_test(long_lists),    cmocka_unit_test(sample_configs),
+      cmocka_unit_test(label_maps),   cmocka_unit_test(out_of_memory), cmocka_unit_test(old_fields),
+      cmocka_unit_test(shared_files),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

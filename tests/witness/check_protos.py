@@ -14,7 +14,7 @@ import tempfile
 
 try:
     from google.protobuf import descriptor_pb2 as D
-    from object_detection.protos import pipeline_pb2, string_int_label_map_pb2
+    from object_detection.protos import pipeline_pb2, string_int_label_map_pb2, target_assigner_pb2
     from tensorflow.core.example import example_pb2
     from tensorflow.core.framework import graph_pb2
     from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2, tensor_bundle_pb2
@@ -49,7 +49,7 @@ def theirs():
         fd.CopyToProto(seen[fd.name])
         for d in fd.dependencies:
             walk(d)
-    for module in (pipeline_pb2, string_int_label_map_pb2, example_pb2, graph_pb2, meta_graph_pb2, saved_model_pb2, event_pb2,
+    for module in (pipeline_pb2, string_int_label_map_pb2, target_assigner_pb2, example_pb2, graph_pb2, meta_graph_pb2, saved_model_pb2, event_pb2,
                    tensor_bundle_pb2, saved_tensor_slice_pb2, checkpoint_state_pb2):
         walk(module.DESCRIPTOR)
     return seen.values()
