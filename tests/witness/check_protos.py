@@ -23,16 +23,24 @@ try:
 except ImportError as e:
     print("SKIPPED: needs the witness (%s)" % e)
     sys.exit(0)
+try:
+    from onnx import onnx_ml_pb2
+except ImportError:
+    onnx_ml_pb2 = None
+    print("SKIPPED: onnx.proto needs the onnx package (made with 1.14.1)")
 if not shutil.which("protoc"):
     print("SKIPPED: needs protoc")
     sys.exit(0)
 
 # left out on purpose; protobuf-c keeps such fields as unknown ones and writes them back
-LEFT_OUT = {".tensorflow.GraphDef.debug_info", ".tensorflow.MetaGraphDef.object_graph_def", ".tensorflow.TensorInfo.composite_tensor"}
+LEFT_OUT = {".tensorflow.GraphDef.debug_info", ".tensorflow.MetaGraphDef.object_graph_def", ".tensorflow.TensorInfo.composite_tensor",
+            ".onnx.ModelProto.training_info"}
 
 
 def ours():
     files = sorted(os.path.relpath(f, "src") for f in glob.glob("src/io/proto/*.proto"))
+    if not onnx_ml_pb2:
+        files = [f for f in files if not f.endswith("onnx.proto")]
     with tempfile.TemporaryDirectory() as tmp:
         subprocess.check_call(["protoc", "--proto_path=src", "--include_imports", "-o", tmp + "/all.pb"] + files)
         with open(tmp + "/all.pb", "rb") as f:
@@ -52,6 +60,8 @@ def theirs():
     for module in (pipeline_pb2, string_int_label_map_pb2, target_assigner_pb2, example_pb2, graph_pb2, meta_graph_pb2, saved_model_pb2, event_pb2,
                    tensor_bundle_pb2, saved_tensor_slice_pb2, checkpoint_state_pb2):
         walk(module.DESCRIPTOR)
+    if onnx_ml_pb2:
+        walk(onnx_ml_pb2.DESCRIPTOR)
     return seen.values()
 
 
