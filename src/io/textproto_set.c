@@ -224,7 +224,7 @@ od_status od_textproto_set(void *message, const char *path, const char *value, o
   const char *rest = path;
   step s = {.has_index = false};
   while (*rest) {
-    if (!type) return od_fail(OD_EINVAL, "--set %s: %s is a single value and has no fields", path, f->name);
+    if (f && !type) return od_fail(OD_EINVAL, "--set %s: %s is a single value and has no fields", path, f->name);
     OD_TRY(next_step(&s, &rest, path));
     ProtobufCMessage any = {.descriptor = type};
     OD_TRY(find_field(&f, &any, &s, path));

@@ -81,6 +81,12 @@ static void check_one(const ProtobufCMessageDescriptor *type, const char *wire, 
   od_str_clear(&s);
   CHECK_OK(od_textproto_print(&s, b));
   CHECK(s.len == len && memcmp(od_str_text(&s), text, len) == 0);
+  void *c; /* and once through our own wire format */
+  CHECK_OK(od_proto_clone(&c, b));
+  od_str_clear(&s);
+  CHECK_OK(od_textproto_print(&s, c));
+  CHECK(s.len == len && memcmp(od_str_text(&s), text, len) == 0);
+  od_proto_free(c);
   od_str_free(&s);
   od_proto_free(a);
   od_proto_free(b);
