@@ -169,6 +169,16 @@ static od_status nearest(const job *j) {
   return OD_OK;
 }
 
+void od_resize_nearest_u8(uint8_t *out, int out_height, int out_width, size_t out_stride, const uint8_t *in, int height,
+                          int width, od_corners corners) {
+  float sx = scale_of(width, out_width, corners), sy = scale_of(height, out_height, corners);
+  for (int y = 0; y < out_height; y++) {
+    const uint8_t *row = in + (size_t)nearest_at(y, height, sy, corners) * (size_t)width;
+    for (int x = 0; x < out_width; x++)
+      out[(size_t)y * out_stride + (size_t)x] = row[nearest_at(x, width, sx, corners)];
+  }
+}
+
 /* ----------------------------------------------------------------------------------------------------------- bicubic */
 enum { TABLE = 1024 };
 

@@ -33,4 +33,9 @@ OD_MUST_CHECK od_status od_resize(float *out, int out_height, int out_width, siz
                                   od_dtype dtype, int height, int width, int channels, od_resize_method method,
                                   od_corners corners);
 
+/* Nearest neighbour of one plane of bytes: masks. A line of out begins out_stride bytes after the one before; sizes are
+ * positive. */
+void od_resize_nearest_u8(uint8_t *out, int out_height, int out_width, size_t out_stride, const uint8_t *in, int height,
+                          int width, od_corners corners);
+
 #endif

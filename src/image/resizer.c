@@ -164,20 +164,16 @@ od_status od_resizer_apply(od_fimage *out, od_resizer_size *size, const od_resiz
   return OD_OK;
 }
 
-od_status od_resizer_apply_masks(float **out, const od_resizer *r, const float *masks, int n, int height, int width) {
+od_status od_resizer_apply_masks(uint8_t **out, const od_resizer *r, const uint8_t *masks, int n, int height,
+                                 int width) {
   od_resizer_size s;
+  *out = NULL;
   OD_TRY(od_resizer_target(&s, r, height, width));
-  size_t plane = (size_t)s.out_height * (size_t)s.out_width;
-  OD_TRY(od_new(out, (size_t)n * plane, sizeof **out)); /* zeroed: the padding */
-  for (int i = 0; i < n; i++) {
-    od_status st = od_resize(*out + plane * (size_t)i, s.height, s.width, (size_t)s.out_width,
-                             masks + (size_t)i * (size_t)height * (size_t)width, OD_F32, height, width, 1,
-                             OD_RESIZE_NEAREST, corners_of(r));
-    if (st != OD_OK) {
-      od_free(*out);
-      *out = NULL;
-      return st;
-    }
-  }
+  size_t rows = (size_t)n * (size_t)s.out_height;
+  OD_TRY(od_new(out, rows ? rows : 1, (size_t)s.out_width)); /* zeroed: the padding */
+  for (int i = 0; i < n; i++)
+    od_resize_nearest_u8(*out + (size_t)i * (size_t)s.out_height * (size_t)s.out_width, s.height, s.width,
+                         (size_t)s.out_width, masks + (size_t)i * (size_t)height * (size_t)width, height, width,
+                         corners_of(r));
   return OD_OK;
 }

@@ -41,9 +41,9 @@ OD_MUST_CHECK od_status od_resizer_target(od_resizer_size *out, const od_resizer
 OD_MUST_CHECK od_status od_resizer_apply(od_fimage *out, od_resizer_size *size, const od_resizer *r, const void *in,
                                          od_dtype dtype, int height, int width);
 
-/* Resizes n masks [n, height, width] to *out [n, out_height, out_width] by nearest neighbour, padding zero, as the
- * original does for this resizer. The caller frees *out with od_free. */
-OD_MUST_CHECK od_status od_resizer_apply_masks(float **out, const od_resizer *r, const float *masks, int n, int height,
-                                               int width);
+/* Resizes n masks [n, height, width] of 0 and 1 to *out [n, out_height, out_width] by nearest neighbour, padding zero, as
+ * the original does for this resizer. The caller frees *out with od_free. */
+OD_MUST_CHECK od_status od_resizer_apply_masks(uint8_t **out, const od_resizer *r, const uint8_t *masks, int n,
+                                               int height, int width);
 
 #endif

@@ -170,14 +170,17 @@ static void resizers_equal_the_original(void **state) {
     CHECK(size.width == (int)json_number_value(json_array_get(shape, 1)));
     for (int k = 0; k < got.height * got.width * got.channels; k++) CHECK_NEAR(got.data[k], expected[k], 2e-4);
     if (masks) {
-      float *m = floats_of(masks), *em = floats_of(json_object_get(out, "masks")), *gm;
+      float *m = floats_of(masks), *em = floats_of(json_object_get(out, "masks"));
       int n = dim(masks, 0);
-      CHECK_OK(od_resizer_apply_masks(&gm, &r, m, n, h, w));
+      uint8_t *gm, *bytes = od_alloc((size_t)(n * h * w));
+      for (int k = 0; k < n * h * w; k++) bytes[k] = m[k] > 0;
+      CHECK_OK(od_resizer_apply_masks(&gm, &r, bytes, n, h, w));
       CHECK((size_t)(n * got.height * got.width) == flatten(NULL, 0, json_object_get(out, "masks")));
       for (int k = 0; k < n * got.height * got.width; k++) CHECK(gm[k] == em[k]);
       od_free(m);
       od_free(em);
       od_free(gm);
+      od_free(bytes);
     }
     od_fimage_free(&got);
     od_free(pixels);
