@@ -6,6 +6,7 @@
   X(abs)                                                                                                              \
   X(add)                                                                                                              \
   X(add_n)                                                                                                            \
+  X(argmax)                                                                                                           \
   X(assign_targets)                                                                                                   \
   X(batch_norm)                                                                                                       \
   X(batch_norm_grad)                                                                                                  \
@@ -36,6 +37,7 @@
   X(encode_boxes)                                                                                                     \
   X(equal)                                                                                                            \
   X(exp)                                                                                                              \
+  X(expand_dims)                                                                                                      \
   X(flexible_anchors)                                                                                                 \
   X(floor)                                                                                                            \
   X(greater)                                                                                                          \
@@ -52,6 +54,7 @@
   X(localization_loss_grad)                                                                                           \
   X(log)                                                                                                              \
   X(match_anchors)                                                                                                    \
+  X(matmul)                                                                                                           \
   X(maximum)                                                                                                          \
   X(maximum_grad)                                                                                                     \
   X(minimum)                                                                                                          \
@@ -63,10 +66,20 @@
   X(not_equal)                                                                                                        \
   X(ones_like)                                                                                                        \
   X(pow)                                                                                                              \
+  X(reduce_max)                                                                                                       \
+  X(reduce_max_grad)                                                                                                  \
+  X(reduce_mean)                                                                                                      \
+  X(reduce_mean_grad)                                                                                                 \
+  X(reduce_min)                                                                                                       \
+  X(reduce_min_grad)                                                                                                  \
+  X(reduce_sum)                                                                                                       \
+  X(reduce_sum_grad)                                                                                                  \
   X(relu)                                                                                                             \
   X(relu6)                                                                                                            \
   X(relu6_grad)                                                                                                       \
   X(relu_grad)                                                                                                        \
+  X(reshape)                                                                                                          \
+  X(reshape_like)                                                                                                     \
   X(rsqrt)                                                                                                            \
   X(sample_balanced)                                                                                                  \
   X(scale)                                                                                                            \
@@ -76,7 +89,9 @@
   X(sign)                                                                                                             \
   X(sqrt)                                                                                                             \
   X(square)                                                                                                           \
+  X(squeeze)                                                                                                          \
   X(ssd_anchors)                                                                                                      \
+  X(stop_gradient)                                                                                                    \
   X(sub)                                                                                                              \
   X(sum_like)                                                                                                         \
   X(tanh)                                                                                                             \
