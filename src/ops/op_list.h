@@ -8,6 +8,8 @@
   X(add_n)                                                                                                            \
   X(argmax)                                                                                                           \
   X(assign_targets)                                                                                                   \
+  X(avg_pool)                                                                                                         \
+  X(avg_pool_grad)                                                                                                    \
   X(batch_norm)                                                                                                       \
   X(batch_norm_grad)                                                                                                  \
   X(batch_norm_train)                                                                                                 \
@@ -18,11 +20,14 @@
   X(boxes_to_absolute)                                                                                                \
   X(boxes_to_normalized)                                                                                              \
   X(broadcast_like)                                                                                                   \
+  X(cast)                                                                                                             \
   X(change_coordinate_frame)                                                                                          \
   X(classification_loss)                                                                                              \
   X(classification_loss_grad)                                                                                         \
   X(clip_boxes)                                                                                                       \
   X(clip_window)                                                                                                      \
+  X(concat)                                                                                                           \
+  X(concat_grad)                                                                                                      \
   X(const)                                                                                                            \
   X(conv2d)                                                                                                           \
   X(conv2d_grad_filter)                                                                                               \
@@ -40,6 +45,8 @@
   X(expand_dims)                                                                                                      \
   X(flexible_anchors)                                                                                                 \
   X(floor)                                                                                                            \
+  X(gather)                                                                                                           \
+  X(gather_grad)                                                                                                      \
   X(greater)                                                                                                          \
   X(greater_equal)                                                                                                    \
   X(grid_anchors)                                                                                                     \
@@ -53,8 +60,12 @@
   X(localization_loss)                                                                                                \
   X(localization_loss_grad)                                                                                           \
   X(log)                                                                                                              \
+  X(log_softmax)                                                                                                      \
+  X(log_softmax_grad)                                                                                                 \
   X(match_anchors)                                                                                                    \
   X(matmul)                                                                                                           \
+  X(max_pool)                                                                                                         \
+  X(max_pool_grad)                                                                                                    \
   X(maximum)                                                                                                          \
   X(maximum_grad)                                                                                                     \
   X(minimum)                                                                                                          \
@@ -64,7 +75,9 @@
   X(neg)                                                                                                              \
   X(nms)                                                                                                              \
   X(not_equal)                                                                                                        \
+  X(one_hot)                                                                                                          \
   X(ones_like)                                                                                                        \
+  X(pad)                                                                                                              \
   X(pow)                                                                                                              \
   X(reduce_max)                                                                                                       \
   X(reduce_max_grad)                                                                                                  \
@@ -87,6 +100,10 @@
   X(sigmoid)                                                                                                          \
   X(sigmoid_grad)                                                                                                     \
   X(sign)                                                                                                             \
+  X(slice)                                                                                                            \
+  X(slice_grad)                                                                                                       \
+  X(softmax)                                                                                                          \
+  X(softmax_grad)                                                                                                     \
   X(sqrt)                                                                                                             \
   X(square)                                                                                                           \
   X(squeeze)                                                                                                          \
@@ -96,6 +113,9 @@
   X(sum_like)                                                                                                         \
   X(tanh)                                                                                                             \
   X(tanh_grad)                                                                                                        \
+  X(tile)                                                                                                             \
+  X(tile_grad)                                                                                                        \
+  X(transpose)                                                                                                        \
   X(variable)                                                                                                         \
   X(zeros_like)
 
