@@ -4,6 +4,7 @@
 
 #define OD_OP_LIST(X)                                                                                                 \
   X(abs)                                                                                                              \
+  X(adam)                                                                                                             \
   X(add)                                                                                                              \
   X(add_n)                                                                                                            \
   X(argmax)                                                                                                           \
@@ -25,6 +26,8 @@
   X(classification_loss)                                                                                              \
   X(classification_loss_grad)                                                                                         \
   X(clip_boxes)                                                                                                       \
+  X(clip_by_global_norm)                                                                                              \
+  X(clip_by_norm)                                                                                                     \
   X(clip_window)                                                                                                      \
   X(concat)                                                                                                           \
   X(concat_grad)                                                                                                      \
@@ -37,6 +40,8 @@
   X(depthwise_conv2d_grad_filter)                                                                                     \
   X(depthwise_conv2d_grad_input)                                                                                      \
   X(div)                                                                                                              \
+  X(dropout)                                                                                                          \
+  X(dropout_grad)                                                                                                     \
   X(elu)                                                                                                              \
   X(elu_grad)                                                                                                         \
   X(encode_boxes)                                                                                                     \
@@ -47,6 +52,7 @@
   X(floor)                                                                                                            \
   X(gather)                                                                                                           \
   X(gather_grad)                                                                                                      \
+  X(global_norm)                                                                                                      \
   X(greater)                                                                                                          \
   X(greater_equal)                                                                                                    \
   X(grid_anchors)                                                                                                     \
@@ -70,6 +76,8 @@
   X(maximum_grad)                                                                                                     \
   X(minimum)                                                                                                          \
   X(minimum_grad)                                                                                                     \
+  X(momentum)                                                                                                         \
+  X(moving_average)                                                                                                   \
   X(mul)                                                                                                              \
   X(multiscale_anchors)                                                                                               \
   X(neg)                                                                                                              \
@@ -93,10 +101,12 @@
   X(relu_grad)                                                                                                        \
   X(reshape)                                                                                                          \
   X(reshape_like)                                                                                                     \
+  X(rmsprop)                                                                                                          \
   X(rsqrt)                                                                                                            \
   X(sample_balanced)                                                                                                  \
   X(scale)                                                                                                            \
   X(select)                                                                                                           \
+  X(sgd)                                                                                                              \
   X(sigmoid)                                                                                                          \
   X(sigmoid_grad)                                                                                                     \
   X(sign)                                                                                                             \
