@@ -65,4 +65,36 @@ tf.raw_ops.SaveSlices(filename=os.path.join(out, "v1.ckpt"), tensor_names=names,
                       shapes_and_slices=[""] * 7 + ["7 6 0,3:0,6", "7 6 3,4:0,6"],
                       data=[ramp([3, 5], tf.float32), ramp([4], tf.int64) - 2, ramp([4], tf.int32) - 2, ramp([4], tf.uint8),
                             ramp([4], tf.float64), ramp([4], tf.bool), ramp([100, 30], tf.float32), whole[:3], whole[3:]])
+# An event file: fixed times, every kind of value. The histogram comes from TensorFlow's own op.
+from tensorflow.core.util import event_pb2
+from tensorflow.core.framework import summary_pb2
+
+
+def histogram(tag, values):
+    return summary_pb2.Summary.FromString(tf.raw_ops.HistogramSummary(tag=tag, values=tf.constant(values, tf.float32)).numpy())
+
+
+ramp_values = [(i % 37 - 18) * 0.125 * 10.0 ** (i % 11 - 5) for i in range(500)]
+summary = summary_pb2.Summary()
+summary.value.add(tag="Losses/TotalLoss", simple_value=3.25)
+summary.value.extend(histogram("ModelVars/conv/weights", ramp_values).value)
+summary.value.extend(histogram("ModelVars/zeros", [0.0] * 5).value)
+summary.value.extend(histogram("ModelVars/none", []).value)
+summary.value.extend(histogram("ModelVars/far", [-3e38, 3e38, 1e-30, -1e-30, 5.0]).value)
+summary.value.add(tag="image", image=summary_pb2.Summary.Image(height=2, width=3, colorspace=3, encoded_image_string=b"PNG!"))
+summary.value.add(tag="image-0", image=summary_pb2.Summary.Image(encoded_image_string=b"PNG?"))
+log = event_pb2.SessionLog
+events = [event_pb2.Event(wall_time=1600000000.5, file_version="brain.Event:2"),
+          event_pb2.Event(wall_time=1600000001.0, step=100, session_log=log(status=log.START)),
+          event_pb2.Event(wall_time=1600000002.0, graph_def=b"GRAPH"),
+          event_pb2.Event(wall_time=1600000003.25, step=101, summary=summary),
+          event_pb2.Event(wall_time=1600000004.0, step=102, session_log=log(status=log.CHECKPOINT, checkpoint_path="m-102"))]
+with tf.io.TFRecordWriter(os.path.join(out, "events.golden")) as w:
+    for e in events:
+        w.write(e.SerializeToString(deterministic=True))
+
+for p in parts:  # what the shards were merged from
+    for end in [".index", ".data-00000-of-00001"]:
+        if os.path.exists(p + end):
+            os.remove(p + end)
 print("made by TensorFlow", tf.__version__, sorted(os.listdir(out)))
