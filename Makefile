@@ -41,7 +41,7 @@ TESTS := $(sort $(wildcard tests/*/test_*.c))
 TEST_ROOMS := $(filter $(ROOMS),$(sort $(patsubst tests/%/,%,$(dir $(TESTS)))))
 TEST_BINS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TESTS))
 
-.PHONY: all test lint quickstart bench walkthrough install clean help deps format docs
+.PHONY: all test lint fuzzers quickstart bench walkthrough install clean help deps format docs
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -114,5 +114,13 @@ format:
 
 clean:
 	rm -rf $(BUILD)
+
+# ----------------------------------------------------------------------------------------------------------- fuzzing
+# libFuzzer programs, one a parser: make CC=clang SAN="-fsanitize=address,undefined,fuzzer-no-link" fuzzers (.ci/run does)
+FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
+fuzzers: $(FUZZERS)
+$(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(call upto,data)
+	@mkdir -p $(@D)
+	@$(CC) $(SAN) -fsanitize=fuzzer -fopenmp -o $@ $< -Wl,--start-group $(call upto,data) -Wl,--end-group -Wl,--as-needed $(LIBS)
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
