@@ -72,7 +72,7 @@ void od_augment_free(od_augment *a) {
 size_t od_augment_count(const od_augment *a) { return a->count; }
 const char *od_augment_name(const od_augment *a, size_t i) { return a->entries[i].name; }
 
-od_status od_augment_apply(const od_augment *a, od_sample *s, od_key key) {
+od_status od_augment_apply(const od_augment *a, od_picture *s, od_key key) {
   for (size_t i = 0; i < a->count; i++) {
     const entry *e = &a->entries[i];
     OD_TRY(od_fail_context(e->step->run(s, e->parameters, od_key_name(od_key_mix(key, i), e->name)), "%s", e->name));

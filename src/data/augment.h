@@ -22,6 +22,6 @@ size_t od_augment_count(const od_augment *a);
 const char *od_augment_name(const od_augment *a, size_t i);
 
 /* Does all steps on s->image (floats) and s->truth. Thread-safe. */
-OD_MUST_CHECK od_status od_augment_apply(const od_augment *a, od_sample *s, od_key key);
+OD_MUST_CHECK od_status od_augment_apply(const od_augment *a, od_picture *s, od_key key);
 
 #endif

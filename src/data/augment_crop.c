@@ -62,7 +62,7 @@ static bool covers(const crop *c, const od_truth *t, int height, int width, floa
   return false;
 }
 
-static crop sample_crop(const od_sample *s, const od_crop_rule *r, od_key key) {
+static crop sample_crop(const od_picture *s, const od_crop_rule *r, od_key key) {
   int h = s->image.height, w = s->image.width;
   for (uint64_t attempt = 0; attempt < 100; attempt++) {
     crop c;
@@ -80,7 +80,7 @@ static bool completely_outside(const float *b, od_window w) {
 }
 
 /* Cuts to c; drops boxes of which less than `overlap` stays, and, if prune, those completely outside. */
-static od_status cut_to(od_sample *s, const crop *c, float overlap, bool prune, bool clip) {
+static od_status cut_to(od_picture *s, const crop *c, float overlap, bool prune, bool clip) {
   od_truth *t = &s->truth;
   float h = (float)s->image.height, w = (float)s->image.width;
   od_window win = {(float)c->y / h, (float)c->x / w, (float)(c->y + c->height) / h, (float)(c->x + c->width) / w};
@@ -104,13 +104,13 @@ static od_status cut_to(od_sample *s, const crop *c, float overlap, bool prune, 
   return od_cut(s, c->y, c->x, c->height, c->width, nothing);
 }
 
-od_status od_crop_random(od_sample *s, const od_crop_rule *r, od_key key) {
+od_status od_crop_random(od_picture *s, const od_crop_rule *r, od_key key) {
   if (r->random_coef > 0 && !(od_rng_f32(od_key_name(key, "keep"), 0) > r->random_coef)) return OD_OK;
   crop c = sample_crop(s, r, key);
   return cut_to(s, &c, r->overlap, true, r->clip);
 }
 
-od_status od_crop_ssd(od_sample *s, const od_crop_rule *rules, size_t n, od_key key) {
+od_status od_crop_ssd(od_picture *s, const od_crop_rule *rules, size_t n, od_key key) {
   static const float steps[7] = {0.0f, 0.1f, 0.3f, 0.5f, 0.7f, 0.9f, 1.0f};
   size_t i = (size_t)od_rng_below(od_key_name(key, "choice"), 0, n ? n : 7);
   if (n > 0) return od_crop_random(s, &rules[i], key);
@@ -118,7 +118,7 @@ od_status od_crop_ssd(od_sample *s, const od_crop_rule *rules, size_t n, od_key 
   return od_crop_random(s, &r, key);
 }
 
-od_status od_crop_to_aspect(od_sample *s, float aspect, float overlap, bool clip, od_key key) {
+od_status od_crop_to_aspect(od_picture *s, float aspect, float overlap, bool clip, od_key key) {
   float h = (float)s->image.height, w = (float)s->image.width, have = w / h;
   crop c = {0, 0, s->image.height, s->image.width};
   if (have > aspect) {
@@ -160,7 +160,7 @@ static od_status crop_image_check(const void *message) {
   return od_check_crop_rule(&r, "random_crop_image");
 }
 
-static od_status crop_image_run(od_sample *s, const void *message, od_key key) {
+static od_status crop_image_run(od_picture *s, const void *message, od_key key) {
   od_crop_rule r = crop_image_rule(message);
   return od_crop_random(s, &r, key);
 }
@@ -180,7 +180,7 @@ static od_status ssd_crop_check(const void *message) {
   return OD_OK;
 }
 
-static od_status ssd_crop_run(od_sample *s, const void *message, od_key key) {
+static od_status ssd_crop_run(od_picture *s, const void *message, od_key key) {
   const ssd_crop *m = message;
   if (m->n_operations == 0) return od_crop_ssd(s, NULL, 0, key);
   size_t i = (size_t)od_rng_below(od_key_name(key, "choice"), 0, m->n_operations);
@@ -194,7 +194,7 @@ static od_status aspect_check(const void *message) {
   return od_fail(OD_EINVAL, "aspect_ratio %g must be positive", (double)m->aspect_ratio);
 }
 
-static od_status aspect_run(od_sample *s, const void *message, od_key key) {
+static od_status aspect_run(od_picture *s, const void *message, od_key key) {
   const to_aspect *m = message;
   return od_crop_to_aspect(s, m->aspect_ratio, m->overlap_thresh, m->clip_boxes, key);
 }
@@ -205,7 +205,7 @@ static od_status ssd_fixed_check(const void *message) {
   return OD_OK;
 }
 
-static od_status ssd_fixed_run(od_sample *s, const void *message, od_key key) {
+static od_status ssd_fixed_run(od_picture *s, const void *message, od_key key) {
   const ssd_fixed *m = message;
   static const float steps[7] = {0.0f, 0.1f, 0.3f, 0.5f, 0.7f, 0.9f, 1.0f};
   size_t i = (size_t)od_rng_below(od_key_name(key, "choice"), 0, m->n_operations ? m->n_operations : 7);

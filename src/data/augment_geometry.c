@@ -75,7 +75,7 @@ static od_status cut_masks(od_truth *t, int y0, int x0, int height, int width) {
   return OD_OK;
 }
 
-od_status od_cut(od_sample *s, int y, int x, int height, int width, const float *fill) {
+od_status od_cut(od_picture *s, int y, int x, int height, int width, const float *fill) {
   OD_TRY(cut_image(&s->image, y, x, height, width, fill));
   return s->truth.masks ? cut_masks(&s->truth, y, x, height, width) : OD_OK;
 }
@@ -94,7 +94,7 @@ static od_status resize_masks(od_truth *t, int height, int width, od_corners cor
   return OD_OK;
 }
 
-od_status od_resize_sample(od_sample *s, int height, int width, od_resize_method method, od_corners corners) {
+od_status od_resize_sample(od_picture *s, int height, int width, od_resize_method method, od_corners corners) {
   od_fimage out;
   OD_TRY(od_fimage_new(&out, height, width, s->image.channels));
   od_status st = od_resize(out.data, height, width, (size_t)width * (size_t)out.channels, s->image.data, OD_F32,
@@ -169,7 +169,7 @@ static od_status horizontal_check(const void *message) {
   return check_permutation(m->keypoint_flip_permutation, m->n_keypoint_flip_permutation);
 }
 
-static od_status horizontal_run(od_sample *s, const void *message, od_key key) {
+static od_status horizontal_run(od_picture *s, const void *message, od_key key) {
   const horizontal *m = message;
   if (!(od_rng_f32(key, 0) < m->probability)) return OD_OK;
   od_truth *t = &s->truth;
@@ -192,7 +192,7 @@ static od_status vertical_check(const void *message) {
   return check_permutation(m->keypoint_flip_permutation, m->n_keypoint_flip_permutation);
 }
 
-static od_status vertical_run(od_sample *s, const void *message, od_key key) {
+static od_status vertical_run(od_picture *s, const void *message, od_key key) {
   const vertical *m = message;
   if (!(od_rng_f32(key, 0) < m->probability)) return OD_OK;
   od_truth *t = &s->truth;
@@ -232,7 +232,7 @@ static od_status turn_plane(void **data, size_t planes, int height, int width, s
   return OD_OK;
 }
 
-static od_status turn_run(od_sample *s, const void *message, od_key key) {
+static od_status turn_run(od_picture *s, const void *message, od_key key) {
   const turn *m = message;
   if (!(od_rng_f32(key, 0) < m->probability)) return OD_OK;
   od_truth *t = &s->truth;
@@ -275,7 +275,7 @@ static od_status image_scale_check(const void *message) {
                  (double)m->min_scale_ratio, (double)m->max_scale_ratio);
 }
 
-static od_status image_scale_run(od_sample *s, const void *message, od_key key) {
+static od_status image_scale_run(od_picture *s, const void *message, od_key key) {
   const image_scale *m = message;
   float f = od_draw_range(key, 0, m->min_scale_ratio, m->max_scale_ratio);
   int h = (int)((float)s->image.height * f), w = (int)((float)s->image.width * f);
@@ -288,7 +288,7 @@ static od_status resize_check(const void *message) {
   return od_fail(OD_EINVAL, "new_height %d, new_width %d; both must be positive", m->new_height, m->new_width);
 }
 
-static od_status resize_run(od_sample *s, const void *message, od_key key) {
+static od_status resize_run(od_picture *s, const void *message, od_key key) {
   (void)key;
   const resize_message *m = message;
   static const od_resize_method methods[] = {
@@ -303,7 +303,7 @@ static od_status method_check(const void *message) {
                  m->target_width);
 }
 
-static od_status method_run(od_sample *s, const void *message, od_key key) {
+static od_status method_run(od_picture *s, const void *message, od_key key) {
   const resize_method *m = message;
   return od_resize_sample(s, m->target_height, m->target_width, (od_resize_method)od_rng_below(key, 0, 4),
                           OD_CORNERS_LEGACY);

@@ -6,7 +6,7 @@
 
 /* A step: the picture changes in place. message is the step's own message (RandomCropImage, ...). Draw i of a step is
  * od_rng_*(key, i). */
-typedef od_status (*od_step_run)(od_sample *s, const void *message, od_key key);
+typedef od_status (*od_step_run)(od_picture *s, const void *message, od_key key);
 /* Refuses parameters that cannot be meant; NULL: none can be wrong. */
 typedef od_status (*od_step_check)(const void *message);
 
@@ -33,9 +33,9 @@ void od_clip_truth(od_truth *t);
 float od_covered_share(const float *box, od_window w);
 /* Cuts picture and masks to height x width pixels at (y, x); where that reaches beyond the picture it is filled with
  * `fill` (one value a channel) and masks with 0. */
-OD_MUST_CHECK od_status od_cut(od_sample *s, int y, int x, int height, int width, const float *fill);
+OD_MUST_CHECK od_status od_cut(od_picture *s, int y, int x, int height, int width, const float *fill);
 /* Resizes picture (by method) and masks (nearest), aligned corners or not. */
-OD_MUST_CHECK od_status od_resize_sample(od_sample *s, int height, int width, od_resize_method method,
+OD_MUST_CHECK od_status od_resize_sample(od_picture *s, int height, int width, od_resize_method method,
                                          od_corners corners);
 
 /* Uniform float in [low, high). */
@@ -49,11 +49,11 @@ typedef struct {
   bool clip;
 } od_crop_rule;
 /* random_crop_image: with probability random_coef nothing, else a crop by the rule. */
-OD_MUST_CHECK od_status od_crop_random(od_sample *s, const od_crop_rule *rule, od_key key);
+OD_MUST_CHECK od_status od_crop_random(od_picture *s, const od_crop_rule *rule, od_key key);
 OD_MUST_CHECK od_status od_check_crop_rule(const od_crop_rule *rule, const char *name);
 /* random_crop_to_aspect_ratio. */
-OD_MUST_CHECK od_status od_crop_to_aspect(od_sample *s, float aspect, float overlap, bool clip, od_key key);
+OD_MUST_CHECK od_status od_crop_to_aspect(od_picture *s, float aspect, float overlap, bool clip, od_key key);
 /* ssd_random_crop with this list, or with the original's seven rules when n is 0. */
-OD_MUST_CHECK od_status od_crop_ssd(od_sample *s, const od_crop_rule *rules, size_t n, od_key key);
+OD_MUST_CHECK od_status od_crop_ssd(od_picture *s, const od_crop_rule *rules, size_t n, od_key key);
 
 #endif

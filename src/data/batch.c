@@ -69,7 +69,7 @@ void od_reframe(od_truth *t, int height, int width, int out_height, int out_widt
 
 /* ---------------------------------------------------------------------------------------------------------- batches */
 void od_batch_free(od_batch *b) {
-  for (int i = 0; b->samples && i < b->count; i++) od_sample_free(&b->samples[i]);
+  for (int i = 0; b->samples && i < b->count; i++) od_picture_free(&b->samples[i]);
   od_free(b->samples);
   od_tensor *const all[] = {&b->images,        &b->true_shapes, &b->num_boxes, &b->boxes,     &b->classes,
                             &b->class_targets, &b->weights,     &b->masks,     &b->keypoints, &b->visibilities};
@@ -86,7 +86,7 @@ static od_status stack_images(od_batch *b) {
   OD_TRY(od_tensor_new(&b->images, OD_F32, &OD_SHAPE(b->count, h, w, c)));
   OD_TRY(od_tensor_new(&b->true_shapes, OD_I32, &OD_SHAPE(b->count, 3)));
   for (int i = 0; i < b->count; i++) {
-    od_sample *s = &b->samples[i];
+    od_picture *s = &b->samples[i];
     float *out = (float *)b->images.data + (size_t)i * (size_t)h * (size_t)w * (size_t)c;
     size_t row = (size_t)s->image.width * (size_t)c;
     for (int y = 0; y < s->image.height; y++)

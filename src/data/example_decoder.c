@@ -9,7 +9,7 @@
 #include "image/decode.h"
 
 typedef struct {
-  od_sample *s;
+  od_picture *s;
   od_example *ex;
   const od_decode_options *o;
 } decoder;
@@ -147,7 +147,7 @@ static od_status png_masks(const decoder *d) {
 static od_status read_picture(const decoder *d) {
   const od_view *v;
   size_t n;
-  od_sample *s = d->s;
+  od_picture *s = d->s;
   OD_TRY(od_example_get_bytes(d->ex, "image/encoded", &v, &n));
   if (n == 0 || v[0].size == 0)
     return od_fail(OD_EDATA, "image/encoded is missing or empty: the Example holds no picture");
@@ -213,7 +213,7 @@ static od_status set_classes(const decoder *d) {
     memcpy(t->classes, ids, (size_t)n * sizeof *ids);
   od_free(ids);
   OD_TRY(st);
-  od_sample *s = d->s;
+  od_picture *s = d->s;
   OD_TRY(read_classes(d, "image/class/text", "image/class/label", &s->image_classes, &n));
   s->image_class_count = n < 0 ? 0 : n;
   const float *confidence;
@@ -226,7 +226,7 @@ static od_status set_classes(const decoder *d) {
   return OD_OK;
 }
 
-od_status od_example_decode(od_sample *out, od_example *ex, const void *bytes, size_t size,
+od_status od_example_decode(od_picture *out, od_example *ex, const void *bytes, size_t size,
                             const od_decode_options *o) {
   memset(out, 0, sizeof *out);
   decoder d = {out, ex, o};

@@ -23,8 +23,8 @@ typedef struct {
  * map does not know gives -1.
  *
  * OD_EDATA: no Example, no or a damaged picture, lists of unequal length, numbers of the wrong kind; the message names
- * the key and both lengths. The caller frees *out with od_sample_free, after an error too. */
-OD_MUST_CHECK od_status od_example_decode(od_sample *out, od_example *ex, const void *bytes, size_t size,
+ * the key and both lengths. The caller frees *out with od_picture_free, after an error too. */
+OD_MUST_CHECK od_status od_example_decode(od_picture *out, od_example *ex, const void *bytes, size_t size,
                                           const od_decode_options *options);
 
 #endif

@@ -15,7 +15,7 @@ typedef struct {
   slot_state state;
   od_status status;
   char *message; /* of a failure; od_alloc */
-  od_sample sample;
+  od_picture sample;
 } slot;
 
 /* What one decode thread keeps between pictures. */
@@ -24,7 +24,7 @@ typedef struct {
   od_str payload;
 } workspace;
 
-struct od_input {
+struct od_input_queue {
   od_input_options o;
   od_label_map *own_labels;
   od_records *records;
@@ -46,7 +46,7 @@ struct od_input {
 };
 
 /* ------------------------------------------------------------------------------------------------------- one picture */
-static od_status prepare_pixels(const od_input *in, od_sample *s, od_key key) {
+static od_status prepare_pixels(const od_input_queue *in, od_picture *s, od_key key) {
   od_truth *t = &s->truth;
   od_resizer_size size;
   od_fimage resized;
@@ -81,7 +81,7 @@ static od_status prepare_pixels(const od_input *in, od_sample *s, od_key key) {
   return OD_OK;
 }
 
-static od_status make_sample(const od_input *in, od_sample *s, workspace *w, const od_record_place *place,
+static od_status make_sample(const od_input_queue *in, od_picture *s, workspace *w, const od_record_place *place,
                              uint64_t ticket) {
   const char *path = od_records_path(in->records, place->file);
   od_str origin = OD_STR_INIT;
@@ -100,12 +100,12 @@ static od_status make_sample(const od_input *in, od_sample *s, workspace *w, con
   return od_fail_context(st, "%s", s->origin);
 }
 
-static od_status fetch(const od_input *in, workspace *w, od_record_place *place, uint64_t ticket) {
+static od_status fetch(const od_input_queue *in, workspace *w, od_record_place *place, uint64_t ticket) {
   OD_TRY(od_records_place(place, in->records, ticket));
   return od_records_read(in->records, place, &w->payload);
 }
 
-od_status od_input_sample(od_input *in, od_sample *out, uint64_t ticket) {
+od_status od_input_sample(od_input_queue *in, od_picture *out, uint64_t ticket) {
   workspace w = {0};
   od_record_place place;
   memset(out, 0, sizeof *out);
@@ -121,7 +121,7 @@ od_status od_input_sample(od_input *in, od_sample *out, uint64_t ticket) {
 /* ----------------------------------------------------------------------------------------------------------- threads */
 /* Waits for a ticket to work on; false: stop. Sequential records are read here, under the lock, so that they come in
  * order. */
-static bool take_ticket(od_input *in, workspace *w, od_record_place *place, uint64_t *ticket, od_status *st) {
+static bool take_ticket(od_input_queue *in, workspace *w, od_record_place *place, uint64_t *ticket, od_status *st) {
   pthread_mutex_lock(&in->lock);
   while (!in->stop && (in->next >= in->end || in->next >= in->taken + in->ring_size))
     pthread_cond_wait(&in->room, &in->lock);
@@ -136,7 +136,7 @@ static bool take_ticket(od_input *in, workspace *w, od_record_place *place, uint
 }
 
 static void *work(void *arg) {
-  od_input *in = arg;
+  od_input_queue *in = arg;
   workspace w = {0};
   od_record_place place;
   uint64_t ticket;
@@ -158,13 +158,13 @@ static void *work(void *arg) {
 }
 
 static void clear_slot(slot *s) {
-  od_sample_free(&s->sample);
+  od_picture_free(&s->sample);
   od_free(s->message);
   memset(s, 0, sizeof *s);
 }
 
 /* The next slot's content into *sample, in order. OD_END behind the last ticket. */
-static od_status take_slot(od_input *in, od_sample *sample) {
+static od_status take_slot(od_input_queue *in, od_picture *sample) {
   od_status st = OD_OK;
   pthread_mutex_lock(&in->lock);
   if (in->taken >= in->end) {
@@ -188,7 +188,7 @@ static od_status take_slot(od_input *in, od_sample *sample) {
 }
 
 /* take_slot, past bad records if these are to be skipped. */
-static od_status next_sample(od_input *in, od_sample *sample) {
+static od_status next_sample(od_input_queue *in, od_picture *sample) {
   for (;;) {
     od_status st = take_slot(in, sample);
     if (st == OD_OK) in->skipped_in_a_row = 0;
@@ -202,7 +202,7 @@ static od_status next_sample(od_input *in, od_sample *sample) {
   }
 }
 
-od_status od_input_next(od_input *in, od_batch *out) {
+od_status od_input_next(od_input_queue *in, od_batch *out) {
   od_batch_free(out);
   OD_TRY(od_new(&out->samples, (size_t)in->o.batch_size, sizeof *out->samples));
   od_status st = OD_OK;
@@ -214,13 +214,13 @@ od_status od_input_next(od_input *in, od_batch *out) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------- questions */
-uint64_t od_input_position(const od_input *in) { return in->taken; }
-uint64_t od_input_count(const od_input *in) { return od_records_count(in->records); }
-uint64_t od_input_skipped(const od_input *in) { return in->skipped; }
-uint64_t od_input_fingerprint(const od_input *in) { return od_records_fingerprint(in->records); }
-const od_label_map *od_input_labels(const od_input *in) { return in->decode.labels; }
+uint64_t od_input_position(const od_input_queue *in) { return in->taken; }
+uint64_t od_input_count(const od_input_queue *in) { return od_records_count(in->records); }
+uint64_t od_input_skipped(const od_input_queue *in) { return in->skipped; }
+uint64_t od_input_fingerprint(const od_input_queue *in) { return od_records_fingerprint(in->records); }
+const od_label_map *od_input_labels(const od_input_queue *in) { return in->decode.labels; }
 
-int od_input_upcoming(od_input *in, od_input_shape *out, int max) {
+int od_input_upcoming(od_input_queue *in, od_input_shape *out, int max) {
   int n = 0, batch = in->o.batch_size;
   pthread_mutex_lock(&in->lock);
   for (uint64_t t = in->taken; n < max && t + (uint64_t)batch <= in->taken + in->ring_size; t += (uint64_t)batch) {
@@ -241,7 +241,7 @@ int od_input_upcoming(od_input *in, od_input_shape *out, int max) {
 }
 
 /* ----------------------------------------------------------------------------------------------------------- opening */
-static od_status open_records(od_input *in) {
+static od_status open_records(od_input_queue *in) {
   const ObjectDetection__Protos__InputReader *reader = in->o.reader;
   od_records_options ro = {
       .shuffle = in->o.shuffle < 0 ? reader->shuffle : in->o.shuffle > 0,
@@ -257,7 +257,7 @@ static od_status open_records(od_input *in) {
   return OD_OK;
 }
 
-static od_status open_labels(od_input *in) {
+static od_status open_labels(od_input_queue *in) {
   const ObjectDetection__Protos__InputReader *reader = in->o.reader;
   in->decode.labels = in->o.labels;
   if (in->o.labels || !reader->label_map_path || !reader->label_map_path[0]) return OD_OK;
@@ -269,7 +269,7 @@ static od_status open_labels(od_input *in) {
   return OD_OK;
 }
 
-static od_status start_threads(od_input *in) {
+static od_status start_threads(od_input_queue *in) {
   int n = in->o.threads > 0 ? in->o.threads : od_cpu_count();
   pthread_mutex_init(&in->lock, NULL);
   pthread_cond_init(&in->room, NULL);
@@ -284,8 +284,8 @@ static od_status start_threads(od_input *in) {
   return OD_OK;
 }
 
-od_status od_input_open(od_input **out, const od_input_options *options) {
-  od_input *in = NULL;
+od_status od_input_open(od_input_queue **out, const od_input_options *options) {
+  od_input_queue *in = NULL;
   od_status st = OD_OK;
   *out = NULL;
   OD_TRY(od_check_input_options(options));
@@ -317,7 +317,7 @@ done:
   return st;
 }
 
-void od_input_free(od_input *in) {
+void od_input_free(od_input_queue *in) {
   if (!in) return;
   if (in->locks_made) {
     pthread_mutex_lock(&in->lock);

@@ -42,18 +42,18 @@ typedef struct {
   const od_reporter *reporter; /* skipped records are warned of; borrowed */
 } od_input_options;
 
-typedef struct od_input od_input;
+typedef struct od_input_queue od_input_queue;
 
 /* Opens and starts the threads. Errors: of the reader (no path, PATH_TO_BE_CONFIGURED), the records, the label map, the
  * augmentation; options of the reader that are not there yet are refused by name. The caller frees with od_input_free,
  * which stops the threads. */
-OD_MUST_CHECK od_status od_input_open(od_input **out, const od_input_options *options);
-void od_input_free(od_input *in);
+OD_MUST_CHECK od_status od_input_open(od_input_queue **out, const od_input_options *options);
+void od_input_free(od_input_queue *in);
 
 /* What a batch is made of. Tensors belong to the batch; N pictures, M rows of boxes, K classes. */
 typedef struct {
   int count;               /* N */
-  od_sample *samples;      /* [N] names, ground truth after augmentation in the frame of the (padded) network input */
+  od_picture *samples;     /* [N] names, ground truth after augmentation in the frame of the (padded) network input */
   od_tensor images;        /* f32 [N, H, W, C] resized, 0..255, nothing subtracted; padding at the bottom and right */
   od_tensor true_shapes;   /* i32 [N, 3] height, width, channels without padding */
   od_tensor num_boxes;     /* i32 [N] */
@@ -69,16 +69,16 @@ typedef struct {
 /* Takes the next batch; *out is overwritten, its earlier content freed (start from zeroes). Pictures of different sizes
  * in one batch are padded with zeroes to the largest. OD_END: all epochs are done. A bad record is an error that names
  * file and record, or is skipped and counted. */
-OD_MUST_CHECK od_status od_input_next(od_input *in, od_batch *out);
+OD_MUST_CHECK od_status od_input_next(od_input_queue *in, od_batch *out);
 void od_batch_free(od_batch *b);
 
 /* Ticket of the first picture not yet delivered: save it, start there again. */
-uint64_t od_input_position(const od_input *in);
+uint64_t od_input_position(const od_input_queue *in);
 /* Pictures in one epoch. */
-uint64_t od_input_count(const od_input *in);
-uint64_t od_input_skipped(const od_input *in);
-uint64_t od_input_fingerprint(const od_input *in);
-const od_label_map *od_input_labels(const od_input *in);
+uint64_t od_input_count(const od_input_queue *in);
+uint64_t od_input_skipped(const od_input_queue *in);
+uint64_t od_input_fingerprint(const od_input_queue *in);
+const od_label_map *od_input_labels(const od_input_queue *in);
 
 typedef struct {
   int height, width; /* of the network input */
@@ -86,10 +86,10 @@ typedef struct {
 
 /* Shapes of the batches that wait completely decoded behind the next one's beginning, at most max; how many. Plans for
  * them can be made ahead. Does not wait. */
-int od_input_upcoming(od_input *in, od_input_shape *out, int max);
+int od_input_upcoming(od_input_queue *in, od_input_shape *out, int max);
 
 /* One picture without threads and batches: ticket t, decoded, augmented, resized. For checks, previews and tests. The
- * caller frees *out with od_sample_free. */
-OD_MUST_CHECK od_status od_input_sample(od_input *in, od_sample *out, uint64_t ticket);
+ * caller frees *out with od_picture_free. */
+OD_MUST_CHECK od_status od_input_sample(od_input_queue *in, od_picture *out, uint64_t ticket);
 
 #endif

@@ -102,7 +102,7 @@ od_status od_truth_double(od_truth *t) {
   return OD_OK;
 }
 
-void od_sample_free(od_sample *s) {
+void od_picture_free(od_picture *s) {
   od_image_free(&s->pixels);
   od_fimage_free(&s->image);
   od_truth_free(&s->truth);

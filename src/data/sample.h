@@ -45,8 +45,8 @@ typedef struct {
   int image_class_count;
   int32_t *image_classes;
   float *image_confidences; /* NULL when the record has none */
-} od_sample;
+} od_picture;
 
-void od_sample_free(od_sample *s);
+void od_picture_free(od_picture *s);
 
 #endif

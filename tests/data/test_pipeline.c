@@ -71,7 +71,7 @@ typedef struct {
   uint64_t digest;
 } seen;
 
-static seen run(od_input *in, int batches) {
+static seen run(od_input_queue *in, int batches) {
   seen s = {"", 0};
   od_batch b = {0};
   for (int i = 0; i < batches; i++) {
@@ -112,7 +112,7 @@ static void order_is_the_seed_s_whatever_the_threads(void **state) {
   make_steps();
   seen first = {"", 0};
   for (int threads = 1; threads <= 5; threads += 2) {
-    od_input *in;
+    od_input_queue *in;
     od_input_options o = options_for(record, 4);
     o.augmentation = crop_and_flip;
     o.augmentation_count = 2;
@@ -127,7 +127,7 @@ static void order_is_the_seed_s_whatever_the_threads(void **state) {
     od_input_free(in);
   }
   /* Another seed: another order; and an epoch holds every picture once. */
-  od_input *in;
+  od_input_queue *in;
   od_input_options o = options_for(record, 23);
   o.seed = 8;
   CHECK_OK(od_input_open(&in, &o));
@@ -154,7 +154,7 @@ static void a_resumed_run_sees_the_same(void **state) {
     o.augmentation_count = 2;
     o.threads = 3;
     reader.shuffle_buffer_size = 5;
-    od_input *whole, *a, *b;
+    od_input_queue *whole, *a, *b;
     CHECK_OK(od_input_open(&whole, &o));
     run(whole, 9);
     seen expected = run(whole, 8);
@@ -185,7 +185,7 @@ static void evaluation_goes_through_the_file_once(void **state) {
     o.sample_1_of_n = 2;
     o.partial_batch = true;
     o.keep_original = true;
-    od_input *in;
+    od_input_queue *in;
     CHECK_OK(od_input_open(&in, &o));
     CHECK(od_input_count(in) == 6);
     seen s = run(in, 2);
@@ -206,7 +206,7 @@ static void batches_hold_what_the_model_takes(void **state) {
   od_input_options o = options_for(record, 2);
   o.shuffle = 0;
   o.max_boxes = 4;
-  od_input *in;
+  od_input_queue *in;
   CHECK_OK(od_input_open(&in, &o));
   od_batch b = {0};
   CHECK_OK(od_input_next(in, &b));
@@ -256,7 +256,7 @@ static void bad_records_stop_or_are_counted(void **state) {
   od_record_file_free(rf);
   od_input_options o = options_for(record, 8);
   o.shuffle = 0;
-  od_input *in;
+  od_input_queue *in;
   od_batch b = {0};
   CHECK_OK(od_input_open(&in, &o));
   CHECK_FAILS(od_input_next(in, &b), OD_EDATA, "record 3");
@@ -275,7 +275,7 @@ static void bad_records_stop_or_are_counted(void **state) {
 
 static void mistakes_are_named(void **state) {
   (void)state;
-  od_input *in;
+  od_input_queue *in;
   od_input_options o = options_for("PATH_TO_BE_CONFIGURED/pet_train.record", 1);
   CHECK_FAILS(od_input_open(&in, &o), OD_EINVAL, "PATH_TO_BE_CONFIGURED");
   o = options_for("/nonexistent/x.record", 1);
@@ -297,7 +297,7 @@ static void shapes_ahead_are_the_shapes_that_come(void **state) {
   const char *record = write_records(od_test_dir(), "s.record", 9, OD_RECORD_PLAIN);
   od_input_options o = options_for(record, 1);
   o.resizer = (od_resizer){.kind = OD_RESIZER_KEEP_ASPECT, .min_dimension = 20, .max_dimension = 40};
-  od_input *in;
+  od_input_queue *in;
   CHECK_OK(od_input_open(&in, &o));
   od_input_shape ahead[4];
   od_batch b = {0};
@@ -324,7 +324,7 @@ static void real_records_come_through(void **state) {
   make_steps();
   o.augmentation = crop_and_flip;
   o.augmentation_count = 2;
-  od_input *in;
+  od_input_queue *in;
   size_t before = od_mem_used();
   CHECK_OK(od_input_open(&in, &o));
   CHECK(od_input_count(in) == 160);
