@@ -43,7 +43,7 @@ struct od_program {
   plan_entry *last; /* ran last: for profile questions */
 };
 
-static const od_backend *const backends[] = {&od_backend_ref};
+static const od_backend *const backends[] = {&od_backend_cpu, &od_backend_ref};
 
 od_status od_engine_new(od_engine **out, const od_engine_options *options) {
   od_engine_options o = options ? *options : (od_engine_options){0};
