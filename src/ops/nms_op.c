@@ -1,12 +1,12 @@
 /* nms: from boxes and scores of a batch to detections, the original's batch_multiclass_non_max_suppression
- * (ops/box/nms.h; odapi 5.4). */
+ * (ops/box/nms.h; odapi 5.4). The TensorFlow form stands in nms_tf.c. */
 #include <string.h>
 
 #include "base/mem.h"
 #include "ops/box/nms.h"
-#include "ops/common.h"
 #include "ops/detect.h"
 #include "ops/detect_shape.h"
+#include "ops/nms_tf.h"
 #include "ops/table.h"
 
 static const od_param params[] = {
@@ -103,5 +103,5 @@ const od_op od_op_nms = {
     .name = "nms", .help = "detections of a batch: boxes, scores, classes, count, box index, extra", .params = params,
     .params_size = sizeof(od_nms_params), .min_in = 5, .max_in = 5, .optional_in = 1u << WINDOW | 1u << COUNT | 1u << EXTRA,
     .n_out = 6, .infer = infer, .ref = ref, .scratch = scratch, .no_grad = "detections are not trained through",
-    .no_tf = "not written yet", OD_SAMPLES(samples), .tolerance = 1e-6,
+    .write_tf = od_nms_write_tf, OD_SAMPLES(samples), .tolerance = 1e-6,
 };
