@@ -306,6 +306,40 @@ static od_status emit_categories(const coco *c, const od_eval_sink *sink) {
   return OD_OK;
 }
 
+/* Is name one of the members, which are separated by commas (blanks count, as in the original). */
+static bool is_member(const char *members, const char *name) {
+  size_t n = strlen(name);
+  for (const char *at = members;; at++) {
+    const char *end = strchr(at, ',');
+    size_t length = end ? (size_t)(end - at) : strlen(at);
+    if (length == n && strncmp(at, name, n) == 0) return true;
+    if (!end) return false;
+    at = end;
+  }
+}
+
+/* The sum over the members that exist, divided by how many were named. */
+static double super_mean(const coco *c, const char *members, int s) {
+  double sum = 0;
+  int named = 1;
+  for (const char *at = members; *at; at++) named += *at == ',';
+  for (size_t k = 0; k < c->o.n_categories; k++)
+    if (is_member(members, c->o.categories[k].name)) sum += c->categories[k].value[s];
+  return sum / named;
+}
+
+static od_status emit_super_categories(const coco *c, const od_eval_sink *sink) {
+  for (size_t i = 0; i < c->o.n_super_categories; i++) {
+    const od_eval_super_category *super = &c->o.super_categories[i];
+    OD_TRY(od_eval_emit(sink, super_mean(c, super->members, 0), "DetectionBoxes_PerformanceBySuperCategory/%s",
+                        super->name));
+    for (int s = 0; s < STATS && c->o.all_metrics_per_category; s++)
+      OD_TRY(od_eval_emit(sink, super_mean(c, super->members, s), "DetectionBoxes_%s BySuperCategory/%s", stats[s].name,
+                          super->name));
+  }
+  return OD_OK;
+}
+
 static od_status coco_finish(od_accumulator *base, const od_eval_sink *sink) {
   coco *c = (coco *)base;
   c->rank = sink->rank;
@@ -317,7 +351,10 @@ static od_status coco_finish(od_accumulator *base, const od_eval_sink *sink) {
       if (c->categories[k].value[s] > -1) sum += c->categories[k].value[s], n++;
     OD_TRY(od_eval_emit(sink, n ? sum / n : -1, "DetectionBoxes_%s", stats[s].name));
   }
-  if (c->o.include_metrics_per_category) OD_TRY(emit_categories(c, sink));
+  if (c->o.include_metrics_per_category) {
+    OD_TRY(emit_categories(c, sink));
+    OD_TRY(emit_super_categories(c, sink));
+  }
   double recall[RECALLS];
   for (int k = 0; k < RECALLS; k++) recall[k] = recall_at(k);
   for (size_t k = 0; k < c->o.n_categories; k++) {

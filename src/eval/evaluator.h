@@ -20,6 +20,12 @@ typedef struct {
   const char *name; /* UTF-8 */
 } od_eval_category;
 
+/* A name for several categories: COCO adds means over them, by their names, separated by commas. A category without
+ * groundtruth goes into the mean with its -1, as in the original. */
+typedef struct {
+  const char *name, *members;
+} od_eval_super_category;
+
 /* Names of metrics_set that we know, the 2017 names and the aliases included; NULL-terminated. */
 extern const char *const od_eval_metric_names[];
 
@@ -36,8 +42,10 @@ typedef struct {
   bool
       ties_by_age; /* Pascal and Open Images: equal scores in the order given, not as the original's numpy leaves them */
   bool corloc;     /* CorLoc tags too, which the original's programs never ask for */
-  bool include_metrics_per_category;         /* COCO: PerformanceByCategory/mAP/<name> */
-  bool all_metrics_per_category;             /* COCO: all twelve by category; needs the one above */
+  bool include_metrics_per_category;              /* COCO: PerformanceByCategory/mAP/<name> */
+  bool all_metrics_per_category;                  /* COCO: all twelve by category; needs the one above */
+  const od_eval_super_category *super_categories; /* with include_metrics_per_category; live until od_eval_finish */
+  size_t n_super_categories;
   bool skip_predictions_for_unlabeled_class; /* COCO and precision at recall: see od_eval_groundtruth.image_classes */
   bool confusion;                            /* collect the confusion matrix */
   double confusion_min_score;                /* detections below this are left out of it */
