@@ -1,0 +1,116 @@
+/* Values that flow along edges: counted memory with a small pool, so that a node's output reuses what an earlier node left. */
+#include <string.h>
+
+#include "io/wire.h"
+#include "tfgraph/graph_impl.h"
+#include "tfgraph/kernel.h"
+
+enum { POOLED = 1 << 14 }; /* smaller blocks go back to the allocator at once */
+
+static void *pool_take(od_tfgraph *g, size_t size, size_t *have) {
+  int best = -1;
+  for (int i = 0; i < g->n_pool; i++) {
+    if (g->pool[i].size < size || g->pool[i].size / 2 > size) continue;
+    if (best < 0 || g->pool[i].size < g->pool[best].size) best = i;
+  }
+  if (best < 0) return NULL;
+  void *data = g->pool[best].data;
+  *have = g->pool[best].size;
+  g->pool[best] = g->pool[--g->n_pool];
+  return data;
+}
+
+static void pool_give(od_tfgraph *g, void *data, size_t size) {
+  int max = (int)(sizeof g->pool / sizeof *g->pool);
+  if (size < POOLED) {
+    od_free(data);
+    return;
+  }
+  if (g->n_pool == max) {
+    int least = 0;
+    for (int i = 1; i < max; i++)
+      if (g->pool[i].size < g->pool[least].size) least = i;
+    od_free(g->pool[least].data);
+    g->pool[least] = g->pool[--g->n_pool];
+  }
+  g->pool[g->n_pool].data = data;
+  g->pool[g->n_pool++].size = size;
+}
+
+void tg_pool_free(od_tfgraph *g) {
+  while (g->n_pool) od_free(g->pool[--g->n_pool].data);
+}
+
+void tg_value_drop(od_tfgraph *g, tg_value *v) {
+  if (v->buf && --v->buf->refs == 0) {
+    od_bytes *b = v->buf->data;
+    for (int64_t i = 0; i < v->buf->strings; i++) od_free(b[i].data);
+    if (v->buf->strings)
+      od_free(b);
+    else
+      pool_give(g, v->buf->data, v->buf->size);
+    od_free(v->buf);
+  }
+  if (v->array) tg_array_drop(g, v->array);
+  *v = (tg_value){0};
+}
+
+tg_value tg_value_share(const tg_value *v) {
+  if (v->buf) v->buf->refs++;
+  if (v->array) tg_array_share(v->array);
+  return *v;
+}
+
+od_status tg_value_new(od_tfgraph *g, tg_value *out, od_dtype dtype, const od_shape *shape) {
+  size_t bytes, have = 0;
+  *out = (tg_value){.t = {dtype, *shape, NULL}};
+  OD_TRY(od_shape_bytes(&bytes, shape, dtype));
+  tg_buf *buf;
+  OD_TRY(od_new(&buf, 1, sizeof *buf));
+  void *data = dtype != OD_STRING && bytes >= POOLED ? pool_take(g, bytes, &have) : NULL;
+  if (!data) {
+    data = dtype == OD_STRING ? od_calloc(bytes ? bytes : 1, 1) : od_alloc(bytes);
+    have = bytes;
+  }
+  if (!data) {
+    od_free(buf);
+    return OD_ENOMEM;
+  }
+  *buf = (tg_buf){.refs = 1, .data = data, .size = have, .strings = dtype == OD_STRING ? od_shape_size(shape) : 0};
+  out->t.data = data;
+  out->buf = buf;
+  return OD_OK;
+}
+
+int tg_value_type(const tg_value *v) { return v->array ? TG_RESOURCE : od_dtype_tf(v->t.dtype); }
+
+/* Small constants are kept; big ones that are not aligned in the file are copied for the time of their use, so that the
+ * weights of one layer at a time lie twice in memory, never all of them. */
+od_status tg_constant(od_tfgraph *g, tg_node *n, tg_value *out) {
+  enum { KEEP = 1 << 16 };
+  if (n->constant_cached) {
+    *out = tg_value_share(&n->constant);
+    return OD_OK;
+  }
+  const od_view *v = tg_attr_find(n, "value");
+  od_view tensor = {NULL, 0};
+  if (v) {
+    od_wire w = od_wire_over(*v);
+    od_wire_field f;
+    while (od_wire_next(&w, &f))
+      if (od_wire_is(&f, 8, OD_WIRE_BYTES)) tensor = f.bytes;
+  }
+  if (!tensor.data) return od_fail(OD_EDATA, "%s (Const) has no value", n->name);
+  OD_TRY(od_fail_context(tg_parse_tensor(out, tensor, true), "%s (Const)", n->name));
+  if (tg_attr_type(n, "dtype") != od_dtype_tf(out->t.dtype)) {
+    od_status st = od_fail(OD_EDATA, "%s (Const): its attribute dtype is not its value's %s", n->name,
+                           od_dtype_name(out->t.dtype));
+    tg_value_drop(g, out);
+    return st;
+  }
+  if (!out->buf || out->buf->size <= KEEP) {
+    n->constant = tg_value_share(out);
+    n->constant_cached = true;
+  }
+  return OD_OK;
+}
