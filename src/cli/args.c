@@ -172,6 +172,8 @@ bool od_arg_bool(const od_args *a, const char *flag) {
 
 bool od_arg_given(const od_args *a, const char *flag) { return get(a, flag)->values.n > 0; }
 
+bool od_arg_has(const od_args *a, const char *flag) { return find(a, flag, strlen(flag)) != NULL; }
+
 size_t od_arg_list(const od_args *a, const char *flag, const char *const **items) {
   const given *g = get(a, flag);
   *items = g->values.items;

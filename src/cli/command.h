@@ -26,6 +26,7 @@ int64_t od_arg_int(const od_args *a, const char *flag);
 double od_arg_float(const od_args *a, const char *flag);
 bool od_arg_bool(const od_args *a, const char *flag);
 bool od_arg_given(const od_args *a, const char *flag); /* on the command line */
+bool od_arg_has(const od_args *a, const char *flag);   /* the command knows this flag */
 size_t od_arg_list(const od_args *a, const char *flag, const char *const **items);
 size_t od_arg_words(const od_args *a, const char *const **words); /* arguments without dashes */
 /* OD_EUSAGE naming the flag when it was not given. */
@@ -50,6 +51,7 @@ typedef struct {
 
 #define OD_COMMAND_LIST(X)                                                                                            \
   X(config)                                                                                                           \
+  X(eval)                                                                                                             \
   X(train)
 
 #define X(name) extern const od_command od_cmd_##name;

@@ -102,7 +102,8 @@ static od_status run_once(od_tensor *fetched, golden *gl, od_graph *g, od_state 
   od_program *program = NULL;
   od_tensor *views = NULL;
   od_status st;
-  od_program_spec spec = {g, state, f->value, f->n, fetches, n, groups, n_groups};
+  od_program_spec spec = {.graph = g, .state = state, .feeds = f->value, .n_feeds = f->n, .fetches = fetches, .n_fetches = n,
+                          .update_groups = groups, .n_update_groups = n_groups};
   OD_GO(st, od_program_new(&program, gl->engine, &spec));
   OD_GO(st, od_new(&views, (size_t)n + 1, sizeof *views));
   OD_GO(st, od_program_run(program, f->tensor, views));
@@ -349,6 +350,7 @@ static od_status training(golden *gl) {
   float lr = 0;
   int n = 0;
   feed_list f = {.n = 0};
+  od_schedule schedule = {0};
   od_status st;
   const od_pb_train *tc = OD_SET(gl->pipeline.config->train_config, TrainConfig);
   override_dropout(gl);
@@ -362,7 +364,8 @@ static od_status training(golden *gl) {
   OD_GO(st, make_groundtruth(gl, k, &gt[0], &gt[1], &gt[2], &gt[3]));
   OD_GO(st, od_model_build(&m, g, gl->pipeline.config->model, &spec));
   OD_GO(st, od_train_graph_build(&t, &m, tc, OD_PROGRAM_LEGACY));
-  OD_GO(st, od_schedule_rate_at(&lr, tc, 0));
+  OD_GO(st, od_schedule_from_optimizer(&schedule, tc->optimizer, NULL));
+  lr = od_schedule_rate(&schedule, 0);
   rate.data = &lr;
   feed(&f, spec.images, gl->images);
   feed(&f, spec.groundtruth.boxes, gt[0]);
@@ -397,6 +400,7 @@ done:
   for (int i = 0; i < 4; i++) od_tensor_free(&gt[i]);
   od_free(v);
   od_free(fetches);
+  od_schedule_free(&schedule);
   od_state_free(state);
   od_graph_free(g);
   return st;

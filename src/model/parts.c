@@ -170,7 +170,7 @@ static int method_of(int type) {
 }
 
 #define RESIZER(x) OBJECT_DETECTION__PROTOS__IMAGE_RESIZER__IMAGE_RESIZER_ONEOF_##x
-od_status od_resizer_from_config(od_resize_image_params *out, od_arena *arena, const od_pb_resizer *r) {
+od_status od_resize_params_from_config(od_resize_image_params *out, od_arena *arena, const od_pb_resizer *r) {
   *out = (od_resize_image_params){0};
   switch (r ? r->image_resizer_oneof_case : RESIZER(_NOT_SET)) {
     case RESIZER(FIXED_SHAPE_RESIZER):

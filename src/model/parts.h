@@ -18,7 +18,7 @@ OD_MUST_CHECK od_status od_nms_from_config(od_nms_params *out, const od_pb_nms *
 OD_MUST_CHECK od_status od_classification_from_config(od_classification_loss_params *out, const ObjectDetection__Protos__ClassificationLoss *l);
 OD_MUST_CHECK od_status od_localization_from_config(od_localization_loss_params *out, const ObjectDetection__Protos__LocalizationLoss *l);
 OD_MUST_CHECK od_status od_miner_from_config(od_miner_params *out, const ObjectDetection__Protos__HardExampleMiner *m, float cls_weight, float loc_weight);
-OD_MUST_CHECK od_status od_resizer_from_config(od_resize_image_params *out, od_arena *arena, const od_pb_resizer *r);
+OD_MUST_CHECK od_status od_resize_params_from_config(od_resize_image_params *out, od_arena *arena, const od_pb_resizer *r);
 
 /* Anchors of a generator over these feature maps; per_location[i]: anchors a cell of map i. */
 OD_MUST_CHECK od_status od_anchors_per_location(int64_t *per_location, int n_maps, od_arena *arena, const od_pb_anchors *a);

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 
-static od_status apply(od_pipeline *p, const char *setting) {
+od_status od_pipeline_set(od_pipeline *p, const char *setting) {
   const char *equals = strchr(setting, '=');
   if (!equals) return od_fail(OD_EUSAGE, "--set wants path.in.config=value, not '%s'", setting);
   char *path = od_strndup(setting, (size_t)(equals - setting));
@@ -20,7 +20,7 @@ od_status od_pipeline_load(od_pipeline *out, const char *path, const char *const
   *out = (od_pipeline){0};
   OD_GO(st, od_textpos_new(&out->pos));
   OD_GO(st, od_textproto_load(&out->config, &object_detection__protos__train_eval_pipeline_config__descriptor, path, out->pos));
-  for (size_t i = 0; i < n_sets; i++) OD_GO(st, apply(out, sets[i]));
+  for (size_t i = 0; i < n_sets; i++) OD_GO(st, od_pipeline_set(out, sets[i]));
 done:
   if (st != OD_OK) od_pipeline_free(out);
   return st;

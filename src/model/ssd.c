@@ -73,7 +73,7 @@ static void preprocess(od_model *m, const od_pb_ssd *c, const od_model_spec *spe
   m->true_shapes = spec->true_shapes;
   if (spec->resize) { /* the original normalises first and resizes then: padding is 0 of the normalised picture */
     od_resize_image_params r;
-    od_status st = od_resizer_from_config(&r, od_graph_arena(g), c->image_resizer);
+    od_status st = od_resize_params_from_config(&r, od_graph_arena(g), c->image_resizer);
     if (st != OD_OK) {
       od_graph_fail(g, st);
       return;

@@ -81,6 +81,12 @@ static od_status rows_for(od_match_row **rows, size_t *n, od_arena *arena, const
   return OD_OK;
 }
 
+static const char *model_name(od_arena *arena, const od_variable *v, const void *averages) {
+  bool step = strcmp(v->name, "global_step") == 0;
+  if (!v->model && !step) return NULL;
+  return averages && v->trainable ? od_shadow_name(arena, v->name) : v->name;
+}
+
 static od_status restore(od_state *state, const char *path, name_of name, const void *ctx, const char *what) {
   od_bundle *b = NULL;
   od_arena *arena = NULL;
@@ -90,6 +96,7 @@ static od_status restore(od_state *state, const char *path, name_of name, const 
   OD_GO(st, od_arena_new(&arena));
   OD_GO(st, od_bundle_open(&b, path));
   OD_GO(st, rows_for(&rows, &n, arena, od_state_graph(state), b, name, ctx));
+  if (n && name == model_name && rows[n - 1].have.rank < 0 && strcmp(rows[n - 1].wanted, "global_step") == 0) n--; /* exports may lack it */
   for (size_t i = 0; i < n; i++) fitting += rows[i].fits;
   if (fitting < n) OD_GO(st, mismatch(b, rows, n, what));
   st = read_rows(state, b, rows, n);
@@ -107,12 +114,6 @@ static const char *every_name(od_arena *arena, const od_variable *v, const void 
 
 od_status od_restore_all(od_state *state, const char *path) {
   return restore(state, path, every_name, NULL, "do not fit (is this the checkpoint of this very config?)");
-}
-
-static const char *model_name(od_arena *arena, const od_variable *v, const void *averages) {
-  bool step = strcmp(v->name, "global_step") == 0;
-  if (!v->model && !step) return NULL;
-  return averages && v->trainable ? od_shadow_name(arena, v->name) : v->name;
 }
 
 od_status od_restore_model(od_state *state, const char *path, bool averages) {

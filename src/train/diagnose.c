@@ -1,0 +1,122 @@
+/* Why a loss is not finite: which loss term, which layer first, which weights, which pictures; and the batch in a file. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "io/bundle.h"
+#include "ops/math.h"
+#include "train/session.h"
+
+enum { PICTURES_SHOWN = 8, WATCHED_MAX = 4096 };
+
+static bool finite_tensor(const od_tensor *t) {
+  const float *x = t->data;
+  for (int64_t i = 0, n = od_tensor_size(t); i < n; i++)
+    if (!isfinite(x[i])) return false;
+  return true;
+}
+
+static void bad_variables(od_str *s, const od_session *session) {
+  int shown = 0;
+  for (size_t i = 0; i < od_graph_variables(session->graph); i++) {
+    const od_variable *v = od_graph_variable(session->graph, i);
+    if (v->dtype != OD_F32 || !v->model || finite_tensor(od_state_at(session->state, v->index))) continue;
+    if (shown++ == 0) od_str_add(s, "\n  weights that are not finite already (an earlier step was too large: lower the learning rate, or clip gradients):");
+    if (shown <= PICTURES_SHOWN) od_str_addf(s, " %s", v->name);
+  }
+}
+
+/* The forward nodes worth watching: floats computed before the total loss. */
+static int watch(const od_node **nodes, od_value *sums, od_session *s, int last_id) {
+  int n = 0;
+  for (int i = 0; i <= last_id && n < WATCHED_MAX; i++) {
+    const od_node *node = od_graph_node(s->graph, (size_t)i);
+    if ((node->op->flags & OD_OP_SOURCE) || node->out[0].dtype != OD_F32) continue;
+    nodes[n] = node;
+    od_value v = {(od_node *)(uintptr_t)node, 0};
+    sums[n++] = od_reduce_sum(s->graph, v, OD_ALL_AXES, false); /* a NaN or an infinity anywhere shows in the sum */
+  }
+  return n;
+}
+
+/* Runs the forward pass once more with a sum behind every node; the first sum that is not finite names the layer. */
+static od_status first_bad_layer(od_str *out, od_session *s) {
+  const od_node **nodes = NULL;
+  od_value *sums = NULL, feeds[OD_SESSION_FEEDS];
+  od_tensor *values = NULL, tensors[OD_SESSION_FEEDS];
+  od_program *program = NULL;
+  od_status st;
+  OD_GO(st, od_new(&nodes, WATCHED_MAX, sizeof *nodes));
+  OD_GO(st, od_new(&sums, WATCHED_MAX, sizeof *sums));
+  OD_GO(st, od_new(&values, WATCHED_MAX, sizeof *values));
+  int n = watch(nodes, sums, s, s->train.total_loss.node->id);
+  OD_GO(st, od_graph_check(s->graph));
+  od_session_feeds(feeds, tensors, s);
+  od_program_spec spec = {.graph = s->graph, .state = s->state, .feeds = feeds, .n_feeds = OD_SESSION_FEEDS, .fetches = sums, .n_fetches = n};
+  OD_GO(st, od_program_new(&program, s->engine, &spec));
+  od_program_set_key(program, od_key_mix(od_key_mix(s->seed, s->step), (uint64_t)s->turn));
+  OD_GO(st, od_program_run(program, tensors, values));
+  for (int i = 0; i < n; i++) {
+    if (isfinite(*(const float *)values[i].data)) continue;
+    od_str_addf(out, "\n  first layer with such a value: %s (%s)", nodes[i]->name, nodes[i]->op->name);
+    break;
+  }
+  for (int i = 0; i < s->model.losses.n; i++)
+    for (int k = 0; k < n; k++)
+      if (nodes[k] == s->model.losses.item[i].value.node)
+        od_str_addf(out, "\n  %s = %g", s->model.losses.item[i].name, (double)*(const float *)values[k].data);
+done:
+  od_program_free(program);
+  od_free(values);
+  od_free(sums);
+  od_free(nodes);
+  return st;
+}
+
+/* Is this box one that can make a loss infinite? */
+static bool suspicious(const float *b) { return !(b[2] > b[0]) || !(b[3] > b[1]) || !isfinite(b[0] + b[1] + b[2] + b[3]); }
+
+static void pictures(od_str *s, const od_batch *b) {
+  const float *boxes = b->boxes.data;
+  const int32_t *counts = b->num_boxes.data;
+  int64_t rows = b->boxes.shape.dim[1];
+  for (int i = 0; i < b->count; i++) {
+    bool odd = false;
+    if (i < PICTURES_SHOWN) od_str_addf(s, "\n  picture %s (%s), %d boxes", b->samples[i].source_id, b->samples[i].origin, counts[i]);
+    for (int k = 0; k < counts[i]; k++) {
+      const float *box = boxes + (i * rows + k) * 4;
+      if (!suspicious(box) || odd) continue;
+      odd = true;
+      if (i >= PICTURES_SHOWN) od_str_addf(s, "\n  picture %s (%s)", b->samples[i].source_id, b->samples[i].origin);
+      od_str_addf(s, "; box %d has no area or is not finite: %g %g %g %g", k, (double)box[0], (double)box[1], (double)box[2], (double)box[3]);
+    }
+  }
+  if (b->count > PICTURES_SHOWN) od_str_addf(s, "\n  and %d more pictures", b->count - PICTURES_SHOWN);
+}
+
+static od_status write_batch(char *path, size_t size, const od_session *s) {
+  const od_batch *b = &s->batch;
+  snprintf(path, size, "%s/nonfinite-%llu", s->o->train_dir, (unsigned long long)s->step);
+  od_named_tensor list[] = {{"images", b->images},        {"true_image_shapes", b->true_shapes}, {"boxes", b->boxes},
+                            {"class_targets", b->class_targets}, {"weights", b->weights},          {"num_boxes", b->num_boxes}};
+  return od_bundle_write(path, list, sizeof list / sizeof *list);
+}
+
+od_status od_session_diagnose(od_session *s) {
+  od_str text = OD_STR_INIT;
+  char path[4096];
+  od_str_addf(&text, "step %llu: the loss is not finite", (unsigned long long)s->step);
+  size_t head = text.len;
+  if (first_bad_layer(&text, s) != OD_OK) {
+    text.len = head;
+    od_str_addf(&text, "\n  (looking for the layer failed: %s)", od_message());
+  }
+  bad_variables(&text, s);
+  pictures(&text, &s->batch);
+  if (write_batch(path, sizeof path, s) == OD_OK) od_str_addf(&text, "\n  the batch lies in %s.index and .data-00000-of-00001 (objdet inspect reads it)", path);
+  else od_str_addf(&text, "\n  the batch could not be written: %s", od_message());
+  od_status st = od_fail(OD_ENUMERIC, "%s", od_str_text(&text));
+  od_str_free(&text);
+  return st;
+}
