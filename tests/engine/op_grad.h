@@ -133,8 +133,8 @@ static bool direction(od_program *p, const grad_graph *q, const op_case *c, od_t
     double got = loss[0] - loss[1];
     tried[s][0] = got / (2 * h);
     tried[s][1] = expected / (2 * h);
-    tried[s][2] = (1e-2 * size + slack) / (2 * h);
-    if (fabs(got - expected) <= 1e-2 * size + slack) return true;
+    tried[s][2] = (2e-3 * size + slack) / (2 * h);
+    if (fabs(got - expected) <= 2e-3 * size + slack) return true;
   }
   EXPECT(false, "gradient for input %d, direction %d: differences say %.6g %.6g %.6g, the gradient %.6g %.6g %.6g, allowed %.2g %.2g %.2g%s",
          input, round, tried[0][0], tried[1][0], tried[2][0], tried[0][1], tried[1][1], tried[2][1], tried[0][2], tried[1][2],
