@@ -9,6 +9,7 @@
 #define OD_OPS_DETECT_H
 
 #include "graph/graph.h"
+#include "image/resize.h"
 #include "ops/box/matcher.h"
 #include "ops/box/sampler.h"
 
@@ -176,20 +177,27 @@ od_value od_nms_op(od_graph *g, od_value boxes, od_value scores, od_value window
                 const od_nms_params *p);
 
 /* ---------------------------------------------------------------------------------------------------------- image sizes */
-typedef enum { OD_RESIZE_IDENTITY, OD_RESIZE_FIXED_SHAPE, OD_RESIZE_KEEP_ASPECT_RATIO, OD_RESIZE_PAD_TO_MULTIPLE } od_resizer_kind;
-typedef enum { OD_RESIZE_BILINEAR, OD_RESIZE_NEAREST, OD_RESIZE_BICUBIC, OD_RESIZE_AREA } od_resize_method;
-/* The model's image resizer as an op, for exported graphs and for pictures fed as they are. */
+typedef enum {
+  OD_RESIZE_IDENTITY,
+  OD_RESIZE_FIXED_SHAPE,
+  OD_RESIZE_KEEP_ASPECT_RATIO,
+  OD_RESIZE_PAD_TO_MULTIPLE,
+  OD_RESIZE_SHRINK, /* conditional_shape_resizer, GREATER: the longer side to at most min_dimension */
+  OD_RESIZE_ENLARGE /* conditional_shape_resizer, SMALLER: the shorter side to at least min_dimension */
+} od_resize_kind;
+/* The model's image resizer as an op, for exported graphs and for pictures fed as they are (image/resizer.h has the rules). */
 typedef struct {
-  int kind;   /* od_resizer_kind */
-  int method; /* od_resize_method */
+  int kind;   /* od_resize_kind */
+  int method; /* od_resize_method of image/resize.h: OD_RESIZE_BILINEAR, _NEAREST, _BICUBIC, _AREA */
   int64_t height, width;  /* FIXED_SHAPE */
-  int64_t min_dimension, max_dimension; /* KEEP_ASPECT_RATIO */
+  int64_t min_dimension, max_dimension; /* KEEP_ASPECT_RATIO; SHRINK, ENLARGE: min_dimension is the threshold */
   bool pad_to_max_dimension;
   od_floats pad_value;    /* one a channel; empty: 0 */
   int64_t multiple;       /* PAD_TO_MULTIPLE */
   bool convert_to_grayscale;
 } od_resize_image_params;
-/* images [B,H,W,3] float -> 0: [B,H',W',3] (1 channel when grayscale), 1: true shapes [B,3] int32 before padding. */
+/* images [B,H,W,C] float -> 0: [B,H',W',C] (C 3 becomes 1 when grayscale), 1: true shapes [B,3] int32 (height, width,
+ * channels) before padding. */
 od_value od_resize_image(od_graph *g, od_value images, const od_resize_image_params *p);
 
 /* --------------------------------------------------------------------------------------------------------- second stage */

@@ -35,6 +35,8 @@
   X(conv2d)                                                                                                           \
   X(conv2d_grad_filter)                                                                                               \
   X(conv2d_grad_input)                                                                                                \
+  X(crop_and_resize)                                                                                                  \
+  X(crop_and_resize_grad)                                                                                             \
   X(decode_boxes)                                                                                                     \
   X(depthwise_conv2d)                                                                                                 \
   X(depthwise_conv2d_grad_filter)                                                                                     \
@@ -101,6 +103,7 @@
   X(relu_grad)                                                                                                        \
   X(reshape)                                                                                                          \
   X(reshape_like)                                                                                                     \
+  X(resize_image)                                                                                                     \
   X(rmsprop)                                                                                                          \
   X(rsqrt)                                                                                                            \
   X(sample_balanced)                                                                                                  \

@@ -266,10 +266,52 @@ static void test_nms(void **state) {
   nms_case("nms_soft", &(od_nms_params){0.1f, 1, 6, 10, false, false, 0.5f, false}, 1, true, false, 0);
 }
 
+static void test_resizers(void **state) {
+  (void)state;
+  const float pad[3] = {1, 2, 3};
+  const od_resize_image_params cases[] = {
+      {.kind = OD_RESIZE_FIXED_SHAPE, .height = 12, .width = 7},
+      {.kind = OD_RESIZE_FIXED_SHAPE, .height = 5, .width = 20, .method = OD_RESIZE_BICUBIC},
+      {.kind = OD_RESIZE_KEEP_ASPECT_RATIO, .min_dimension = 12, .max_dimension = 16, .pad_to_max_dimension = true, .pad_value = {3, pad}},
+      {.kind = OD_RESIZE_KEEP_ASPECT_RATIO, .min_dimension = 6, .max_dimension = 16, .convert_to_grayscale = true},
+      {.kind = OD_RESIZE_PAD_TO_MULTIPLE, .multiple = 8},
+      {.kind = OD_RESIZE_IDENTITY},
+      {.kind = OD_RESIZE_SHRINK, .min_dimension = 10},
+      {.kind = OD_RESIZE_ENLARGE, .min_dimension = 20, .method = OD_RESIZE_NEAREST},
+  };
+  for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    written w;
+    char name[32];
+    snprintf(name, sizeof name, "resize_%zu", k);
+    start(&w, name);
+    od_value v = od_resize_image(w.g, input(&w, "images", OD_F32, OD_SHAPE(-1, -1, -1, 3), 0, 255), &cases[k]);
+    output(&w, v);
+    output(&w, od_out(v, 1));
+    w.shape[0][0] = OD_SHAPE(2, 9, 14, 3), w.shape[1][0] = OD_SHAPE(1, 31, 11, 3), w.shape[2][0] = OD_SHAPE(3, 16, 16, 3);
+    w.n_runs = 3;
+    finish(&w);
+  }
+}
+
+static void test_crops(void **state) {
+  (void)state;
+  written w;
+  start(&w, "crops");
+  od_value image = input(&w, "image", OD_F32, OD_SHAPE(-1, -1, -1, 2), -1, 1), boxes = input(&w, "boxes", OD_F32, OD_SHAPE(-1, 4), -0.1, 1.1);
+  od_value of = input(&w, "of", OD_I32, OD_SHAPE(-1), 0, 1.99);
+  output(&w, od_crop_and_resize(w.g, image, boxes, of, &(od_crop_params){4, 3, false, 0.5f}));
+  output(&w, od_crop_and_resize(w.g, image, boxes, of, &(od_crop_params){1, 5, true, 0}));
+  w.shape[0][0] = OD_SHAPE(2, 9, 14, 2), w.shape[0][1] = OD_SHAPE(5, 4), w.shape[0][2] = OD_SHAPE(5);
+  w.shape[1][0] = OD_SHAPE(3, 5, 6, 2), w.shape[1][1] = OD_SHAPE(0, 4), w.shape[1][2] = OD_SHAPE(0);
+  w.n_runs = 2;
+  finish(&w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_ssd_anchors),  cmocka_unit_test(test_other_anchors), cmocka_unit_test(test_boxes),
       cmocka_unit_test(test_square_coder), cmocka_unit_test(test_nms),
+      cmocka_unit_test(test_resizers),     cmocka_unit_test(test_crops),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
