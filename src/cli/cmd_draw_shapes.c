@@ -12,7 +12,8 @@ static od_status run(const od_args *a, const od_reporter *r) {
                          .threads = (int)od_arg_int(a, "threads"),
                          .reporter = r};
   OD_TRY(od_shapes_create(&o));
-  od_info(r, "%lld pictures to train on and %lld held out, with annotations, in %s", (long long)o.count, (long long)o.held_out_count, o.output_dir);
+  od_info(r, "%lld pictures to train on and %lld held out, with annotations, in %s", (long long)o.count,
+          (long long)o.held_out_count, o.output_dir);
   return OD_OK;
 }
 
@@ -26,4 +27,5 @@ static const od_flag flags[] = {
     {0},
 };
 
-const od_command od_cmd_draw_shapes = {"draw_shapes", "draws a data set of shapes: pictures, Pascal VOC annotations, a label map", NULL, flags, run};
+const od_command od_cmd_draw_shapes = {
+    "draw_shapes", "draws a data set of shapes: pictures, Pascal VOC annotations, a label map", NULL, flags, run};
