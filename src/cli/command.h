@@ -50,9 +50,8 @@ typedef struct {
   }
 
 #define OD_COMMAND_LIST(X)                                                                                            \
-  X(config)                                                                                                           \
-  X(eval)                                                                                                             \
   X(draw_shapes)                                                                                                      \
+  X(eval)                                                                                                             \
   X(train)
 
 #define X(name) extern const od_command od_cmd_##name;
