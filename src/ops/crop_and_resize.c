@@ -100,7 +100,7 @@ static od_status ref(const od_call *c) {
   const float *image = c->in[0].data, *boxes = c->in[1].data;
   float *out = c->out[0].data;
   for (int64_t r = 0; r < c->in[1].shape.dim[0]; r++) {
-    int64_t b;
+    int64_t b = 0;
     OD_TRY(image_of(&b, &c->in[2], r, dim[0]));
     crop(out + r * p->crop_height * p->crop_width * dim[3], image + b * dim[1] * dim[2] * dim[3], dim, boxes + 4 * r, p);
   }
@@ -176,7 +176,7 @@ static od_status grad_ref(const od_call *c) {
   float *out = c->out[0].data;
   memset(out, 0, od_tensor_bytes(&c->out[0]));
   for (int64_t r = 0; r < c->in[2].shape.dim[0]; r++) {
-    int64_t b;
+    int64_t b = 0;
     OD_TRY(image_of(&b, &c->in[3], r, dim[0]));
     crop_grad(out + b * dim[1] * dim[2] * dim[3], dy + r * p->crop_height * p->crop_width * dim[3], dim, boxes + 4 * r, p);
   }
