@@ -27,6 +27,7 @@ typedef struct {
 } od_accumulator_kind;
 struct od_accumulator {
   const od_accumulator_kind *kind;
+  bool masks;             /* reads masks of both sides */
   bool needs_groundtruth; /* detections of an image without groundtruth are an error */
 };
 
@@ -34,14 +35,14 @@ struct od_accumulator {
 typedef struct {
   const char *prefix;
   double iou_threshold, recall_lower, recall_upper, group_of_weight;
-  bool weighted, use_difficult, use_group_of, verified_only, skip_unlabeled, eleven_point, corloc, ties_by_age;
+  bool weighted, use_difficult, use_group_of, verified_only, skip_unlabeled, eleven_point, corloc, ties_by_age, masks;
   const od_eval_category *categories; /* live as long as the evaluator */
   size_t n_categories;
   const od_reporter *reporter;
 } od_pascal_options;
 
 OD_MUST_CHECK od_status od_pascal_new(od_accumulator **out, const od_pascal_options *o);
-OD_MUST_CHECK od_status od_coco_new(od_accumulator **out, const od_eval_options *o);
+OD_MUST_CHECK od_status od_coco_new(od_accumulator **out, const od_eval_options *o, bool masks);
 OD_MUST_CHECK od_status od_confusion_new(od_accumulator **out, const od_eval_options *o);
 const uint64_t *od_confusion_counts(const od_accumulator *a, size_t *k_plus_one);
 OD_MUST_CHECK od_status od_calibration_new(od_accumulator **out, const od_eval_options *o);

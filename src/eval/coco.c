@@ -1,4 +1,4 @@
-/* COCO box metrics, equal to pycocotools' COCOeval on what coco_evaluation.py exports (odapi 9.4).
+/* COCO metrics of boxes or masks, equal to pycocotools' COCOeval on what coco_evaluation.py exports (odapi 9.4).
  *
  * Boxes become [x, y, w, h] with float32 differences and are double from there. By image and category: at most 100
  * detections by score (stable), each of 4 area ranges times 10 IoU thresholds matched greedily. The verdicts of a
@@ -54,6 +54,7 @@ typedef struct {
   double x, y, w, h, area;
   bool crowd, ignore;
   uint32_t source;
+  const od_mask *mask; /* NULL: boxes count */
 } rectangle;
 
 struct candidate {
@@ -65,6 +66,7 @@ struct candidate {
 typedef struct {
   od_accumulator base;
   od_eval_options o;
+  const char *prefix;                    /* of the tags */
   category *categories;                  /* [o.n_categories] */
   struct candidate *candidates, *truths; /* by category; a truth's score is 0 */
   size_t cap_candidates, cap_truths;
@@ -95,8 +97,17 @@ static rectangle rectangle_of(const float *box) {
       .x = (double)box[1], .y = (double)box[0], .w = (double)w, .h = (double)h, .area = (double)w * (double)h};
 }
 
+/* rleIou of pycocotools. */
+static double mask_overlap(const rectangle *d, const rectangle *g) {
+  uint64_t both = od_mask_intersection(d->mask, g->mask), whole = od_mask_area(d->mask);
+  if (both == 0) return 0;
+  if (!g->crowd) whole += od_mask_area(g->mask) - both;
+  return (double)both / (double)whole;
+}
+
 /* bbIou of pycocotools: over the detection's area where the groundtruth is a crowd. */
 static double overlap(const rectangle *d, const rectangle *g) {
+  if (g->mask) return mask_overlap(d, g);
   double w = fmin(d->w + d->x, g->w + g->x) - fmax(d->x, g->x);
   if (w <= 0) return 0;
   double h = fmin(d->h + d->y, g->h + g->y) - fmax(d->y, g->y);
@@ -165,10 +176,15 @@ static od_status match_category(coco *c, const od_eval_image *im, category *cat,
     if (gt->area && gt->area[truth[g].index] > 0) c->gt[g].area = (double)gt->area[truth[g].index];
     c->gt[g].crowd = gt->is_crowd && gt->is_crowd[truth[g].index];
     c->gt[g].source = (uint32_t)g;
+    if (c->base.masks) c->gt[g].mask = &gt->masks[truth[g].index];
   }
   verdict *v = cat->items + cat->n;
   for (int d = 0; d < n; d++) {
     det[d] = rectangle_of(im->det->boxes + 4 * cand[d].index);
+    if (c->base.masks) {
+      det[d].mask = &im->det->masks[cand[d].index];
+      det[d].area = (double)od_mask_area(det[d].mask);
+    }
     v[d] = (verdict){.score = cand[d].score, .image = im->ordinal, .place = (uint8_t)d};
     for (int g = 0; g < n_gt; g++) c->iou[(size_t)d * (size_t)n_gt + (size_t)g] = overlap(&det[d], &c->gt[g]);
   }
@@ -194,7 +210,8 @@ static od_status coco_add(od_accumulator *base, const od_eval_image *im) {
   for (size_t i = 0; i < det->n; i++) {
     int k = od_eval_category_index(c->o.categories, c->o.n_categories, det->classes[i]);
     if (k < 0) continue; /* not in the label map */
-    if (c->o.skip_predictions_for_unlabeled_class && gt->image_classes && !od_eval_is_verified(gt, det->classes[i]))
+    if (!c->base.masks && c->o.skip_predictions_for_unlabeled_class && gt->image_classes &&
+        !od_eval_is_verified(gt, det->classes[i]))
       continue;
     if (isnan(det->scores[i])) return od_fail(OD_ENUMERIC, "detection %zu has no number as score", i);
     c->candidates[n++] = (struct candidate){det->scores[i], k, (uint32_t)i};
@@ -299,9 +316,9 @@ static od_status finish_category(void *ctx, int64_t index) {
 static od_status emit_categories(const coco *c, const od_eval_sink *sink) {
   for (size_t k = 0; k < c->o.n_categories; k++) {
     const char *name = c->o.categories[k].name;
-    OD_TRY(od_eval_emit(sink, c->categories[k].value[0], "DetectionBoxes_PerformanceByCategory/mAP/%s", name));
+    OD_TRY(od_eval_emit(sink, c->categories[k].value[0], "%s_PerformanceByCategory/mAP/%s", c->prefix, name));
     for (int s = 0; s < STATS && c->o.all_metrics_per_category; s++)
-      OD_TRY(od_eval_emit(sink, c->categories[k].value[s], "DetectionBoxes_%s ByCategory/%s", stats[s].name, name));
+      OD_TRY(od_eval_emit(sink, c->categories[k].value[s], "%s_%s ByCategory/%s", c->prefix, stats[s].name, name));
   }
   return OD_OK;
 }
@@ -331,10 +348,10 @@ static double super_mean(const coco *c, const char *members, int s) {
 static od_status emit_super_categories(const coco *c, const od_eval_sink *sink) {
   for (size_t i = 0; i < c->o.n_super_categories; i++) {
     const od_eval_super_category *super = &c->o.super_categories[i];
-    OD_TRY(od_eval_emit(sink, super_mean(c, super->members, 0), "DetectionBoxes_PerformanceBySuperCategory/%s",
+    OD_TRY(od_eval_emit(sink, super_mean(c, super->members, 0), "%s_PerformanceBySuperCategory/%s", c->prefix,
                         super->name));
     for (int s = 0; s < STATS && c->o.all_metrics_per_category; s++)
-      OD_TRY(od_eval_emit(sink, super_mean(c, super->members, s), "DetectionBoxes_%s BySuperCategory/%s", stats[s].name,
+      OD_TRY(od_eval_emit(sink, super_mean(c, super->members, s), "%s_%s BySuperCategory/%s", c->prefix, stats[s].name,
                           super->name));
   }
   return OD_OK;
@@ -349,7 +366,7 @@ static od_status coco_finish(od_accumulator *base, const od_eval_sink *sink) {
     int n = 0;
     for (size_t k = 0; k < c->o.n_categories; k++)
       if (c->categories[k].value[s] > -1) sum += c->categories[k].value[s], n++;
-    OD_TRY(od_eval_emit(sink, n ? sum / n : -1, "DetectionBoxes_%s", stats[s].name));
+    OD_TRY(od_eval_emit(sink, n ? sum / n : -1, "%s_%s", c->prefix, stats[s].name));
   }
   if (c->o.include_metrics_per_category) {
     OD_TRY(emit_categories(c, sink));
@@ -360,8 +377,8 @@ static od_status coco_finish(od_accumulator *base, const od_eval_sink *sink) {
   for (size_t k = 0; k < c->o.n_categories; k++) {
     const category *cat = &c->categories[k];
     if (cat->n_gt[0] == 0) continue;
-    od_eval_curve curve = {"DetectionBoxes", c->o.categories[k].name, c->o.categories[k].id, RECALLS,
-                           recall,           cat->precision50,        cat->score50};
+    od_eval_curve curve = {c->prefix, c->o.categories[k].name, c->o.categories[k].id, RECALLS,
+                           recall,    cat->precision50,        cat->score50};
     OD_TRY(od_eval_emit_curve(sink, &curve));
   }
   return OD_OK;
@@ -382,10 +399,11 @@ static void coco_free(od_accumulator *base) {
 
 static const od_accumulator_kind kind = {coco_add, coco_finish, coco_free};
 
-od_status od_coco_new(od_accumulator **out, const od_eval_options *o) {
+od_status od_coco_new(od_accumulator **out, const od_eval_options *o, bool masks) {
   coco *c = od_calloc(1, sizeof *c);
   if (!c) return OD_ENOMEM;
-  c->base = (od_accumulator){&kind, true};
+  c->base = (od_accumulator){&kind, masks, true};
+  c->prefix = masks ? "DetectionMasks" : "DetectionBoxes";
   c->o = *o;
   c->categories = od_calloc(o->n_categories, sizeof *c->categories);
   if (!c->categories) {

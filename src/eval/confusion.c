@@ -107,7 +107,7 @@ static const od_accumulator_kind kind = {confusion_add, confusion_finish, confus
 od_status od_confusion_new(od_accumulator **out, const od_eval_options *o) {
   confusion *c = od_calloc(1, sizeof *c);
   if (!c) return OD_ENOMEM;
-  *c = (confusion){.base = {&kind, false},
+  *c = (confusion){.base = {&kind, false, false},
                    .categories = o->categories,
                    .n_categories = o->n_categories,
                    .iou_threshold = o->iou_threshold,

@@ -23,18 +23,14 @@ const char *const od_eval_metric_names[] = {"pascal_voc_detection_metrics",
                                             "oid_challenge_detection_metrics",
                                             "oid_challenge_object_detection_metrics",
                                             "coco_detection_metrics",
+                                            "pascal_voc_instance_segmentation_metrics",
+                                            "weighted_pascal_voc_instance_segmentation_metrics",
+                                            "oid_challenge_segmentation_metrics",
+                                            "coco_mask_metrics",
                                             NULL};
 
-/* Metrics of the original that need masks, keypoints or panoptic segments: refused by name. */
-static const char *const not_written[] = {"pascal_voc_instance_segmentation_metrics",
-                                          "weighted_pascal_voc_instance_segmentation_metrics",
-                                          "oid_challenge_segmentation_metrics",
-                                          "oid_challenge_instance_segmentation_metrics",
-                                          "coco_mask_metrics",
-                                          "coco_keypoint_metrics",
-                                          "coco_panoptic_metrics",
-                                          "lvis_mask_metrics",
-                                          NULL};
+/* Metrics of the original that need keypoints or panoptic segments, or LVIS's own rules: refused by name. */
+static const char *const not_written[] = {"coco_keypoint_metrics", "coco_panoptic_metrics", "lvis_mask_metrics", NULL};
 
 typedef struct {
   uint32_t ordinal;
@@ -133,7 +129,9 @@ od_status od_eval_emit_curve(const od_eval_sink *sink, const od_eval_curve *curv
 
 /* ------------------------------------------------------------------------------------------------------------ metrics */
 static od_status add_pascal(od_eval *ev, const od_eval_options *o, const char *name) {
-  od_pascal_options p = {.prefix = "PascalBoxes",
+  bool masks = strstr(name, "segmentation") != NULL;
+  od_pascal_options p = {.prefix = masks ? "PascalMasks" : "PascalBoxes",
+                         .masks = masks,
                          .iou_threshold = o->iou_threshold,
                          .recall_upper = 1,
                          .use_difficult = true,
@@ -144,7 +142,7 @@ static od_status add_pascal(od_eval *ev, const od_eval_options *o, const char *n
                          .n_categories = ev->n_categories,
                          .reporter = o->reporter};
   if (strncmp(name, "weighted_", 9) == 0) {
-    p.prefix = "WeightedPascalBoxes";
+    p.prefix = masks ? "WeightedPascalMasks" : "WeightedPascalBoxes";
     p.weighted = true;
   } else if (strncmp(name, "precision_at", 12) == 0) {
     p.prefix = "PrecisionAtRecallBoxes";
@@ -153,11 +151,13 @@ static od_status add_pascal(od_eval *ev, const od_eval_options *o, const char *n
     p.skip_unlabeled = o->skip_predictions_for_unlabeled_class;
   } else if (strncmp(name, "pascal", 6) != 0) {
     bool challenge = strstr(name, "challenge") != NULL;
-    p.prefix = challenge ? "OpenImagesDetectionChallenge" : "OpenImagesV2";
+    p.prefix = masks       ? "OpenImagesInstanceSegmentationChallenge"
+               : challenge ? "OpenImagesDetectionChallenge"
+                           : "OpenImagesV2";
     p.use_difficult = false;
     p.use_group_of = true;
     p.verified_only = challenge;
-    p.group_of_weight = o->group_of_weight >= 0 ? o->group_of_weight : challenge ? 1 : 0;
+    p.group_of_weight = o->group_of_weight >= 0 ? o->group_of_weight : challenge && !masks ? 1 : 0;
   }
   return od_pascal_new(&ev->metrics[ev->n_metrics], &p);
 }
@@ -173,9 +173,7 @@ static od_status add_metric(od_eval *ev, const od_eval_options *o, const char *n
   OD_TRY(od_grow(&ev->metrics, &ev->cap_metrics, ev->n_metrics + 1, sizeof *ev->metrics));
   if (find(not_written, name) >= 0)
     return od_fail(OD_EUNSUPPORTED,
-                   "metrics_set: %s is not supported yet; box metrics are: pascal_voc, weighted_pascal_voc, "
-                   "precision_at_recall, oid_V2, oid_challenge, coco (each with _detection_metrics)",
-                   name);
+                   "metrics_set: %s is not supported yet; those of boxes and masks are: pascal_voc, oid, coco", name);
   if (find(od_eval_metric_names, name) < 0) {
     size_t n = 0;
     while (od_eval_metric_names[n]) n++;
@@ -184,7 +182,7 @@ static od_status add_metric(od_eval *ev, const od_eval_options *o, const char *n
                    guess ? guess : "", guess ? "?" : "");
   }
   if (strncmp(name, "coco", 4) == 0)
-    OD_TRY(od_coco_new(&ev->metrics[ev->n_metrics], o));
+    OD_TRY(od_coco_new(&ev->metrics[ev->n_metrics], o, strstr(name, "mask") != NULL));
   else
     OD_TRY(add_pascal(ev, o, name));
   ev->n_metrics++;
@@ -285,16 +283,45 @@ static od_status image_of(image **out, od_eval *ev, const char *key) {
   return OD_OK;
 }
 
-/* Copies the arrays of gt into one block, floats first so that all are aligned. */
-static od_status keep(image *im, const od_eval_groundtruth *gt) {
-  size_t n = gt->n, m = gt->n_image_classes;
-  if (n > SIZE_MAX / 64 || m > SIZE_MAX / 64) return od_fail(OD_EINVAL, "%zu boxes and %zu image classes", n, m);
-  size_t n4 = 4 * n;
-  size_t bytes = n * (4 * sizeof(float) + sizeof(int32_t) + sizeof(float) + 3) + m * sizeof(int32_t);
-  char *p = od_alloc(bytes);
+static bool wants_masks(const od_eval *ev) {
+  for (size_t i = 0; i < ev->n_metrics; i++)
+    if (ev->metrics[i]->masks) return true;
+  return false;
+}
+
+/* Masks as the metrics need them: there, whole, of one size. */
+static od_status check_masks(const od_eval *ev, const char *key, const char *side, const od_mask *masks, size_t n) {
+  if (n == 0 || !wants_masks(ev)) return OD_OK;
+  if (!masks) return od_fail(OD_EINVAL, "image %s: %s without masks, which a mask metric needs", key, side);
+  for (size_t i = 0; i < n; i++) {
+    OD_TRY(od_fail_context(od_mask_check(&masks[i]), "image %s: %s %zu", key, side, i));
+    if (masks[i].height != masks[0].height || masks[i].width != masks[0].width)
+      return od_fail(OD_EMISMATCH, "image %s: %s %zu has a mask of %ux%u, the first of %ux%u", key, side, i,
+                     masks[i].width, masks[i].height, masks[0].width, masks[0].height);
+  }
+  return OD_OK;
+}
+
+/* Copies the arrays of gt into one block, in the order of falling alignment. */
+static od_status keep(image *im, const od_eval_groundtruth *gt, bool masks) {
+  size_t n = gt->n, m = gt->n_image_classes, n4 = 4 * n, runs = 0;
+  if (n > SIZE_MAX / 128 || m > SIZE_MAX / 64) return od_fail(OD_EINVAL, "%zu boxes and %zu image classes", n, m);
+  const od_mask *wanted = masks ? gt->masks : NULL;
+  for (size_t i = 0; wanted && i < n; i++) runs += wanted[i].n;
+  size_t bytes = n * (sizeof(od_mask) + 4 * sizeof(float) + sizeof(int32_t) + sizeof(float) + 3);
+  char *p = od_alloc(bytes + (m + runs) * sizeof(int32_t));
   if (!p) return OD_ENOMEM;
   im->block = p;
   im->gt = (od_eval_groundtruth){.n = n, .n_image_classes = m};
+  if (wanted && n > 0) {
+    od_mask *copy = memcpy(p, wanted, n * sizeof *copy);
+    p += n * sizeof *copy;
+    for (size_t i = 0; i < n; i++) {
+      if (copy[i].n) copy[i].counts = memcpy(p, wanted[i].counts, copy[i].n * sizeof(uint32_t));
+      p += copy[i].n * sizeof(uint32_t);
+    }
+    im->gt.masks = copy;
+  }
 #define KEEP(field, type, count)                                                                                       \
   if (gt->field && count > 0) {                                                                                        \
     im->gt.field = memcpy(p, gt->field, count * sizeof(type));                                                         \
@@ -320,7 +347,8 @@ od_status od_eval_add_groundtruth(od_eval *ev, const char *image_key, const od_e
   }
   if (gt->n && (!gt->boxes || !gt->classes))
     return od_fail(OD_EINVAL, "image %s: groundtruth without boxes or classes", image_key);
-  OD_TRY(keep(im, gt));
+  OD_TRY(check_masks(ev, image_key, "groundtruth", gt->masks, gt->n));
+  OD_TRY(keep(im, gt, wants_masks(ev)));
   im->has_groundtruth = true;
   ev->n_groundtruth++;
   return OD_OK;
@@ -346,8 +374,12 @@ od_status od_eval_add_detections(od_eval *ev, const char *image_key, const od_ev
     return od_fail(OD_EINVAL, "image %s: detections without boxes, scores or classes", image_key);
   for (size_t i = 0; i < ev->n_metrics; i++)
     if (ev->metrics[i]->needs_groundtruth && !im->has_groundtruth)
-      return od_fail(OD_EINVAL, "image %s: detections without groundtruth; coco_detection_metrics needs it first",
-                     image_key);
+      return od_fail(OD_EINVAL, "image %s: detections without groundtruth; COCO metrics need it first", image_key);
+  OD_TRY(check_masks(ev, image_key, "detection", det->masks, det->n));
+  if (wants_masks(ev) && det->n && im->gt.n &&
+      (det->masks[0].height != im->gt.masks[0].height || det->masks[0].width != im->gt.masks[0].width))
+    return od_fail(OD_EMISMATCH, "image %s: masks of detections are %ux%u, of groundtruth %ux%u", image_key,
+                   det->masks[0].width, det->masks[0].height, im->gt.masks[0].width, im->gt.masks[0].height);
   im->has_detections = true;
   return match(ev, im, det);
 }

@@ -14,6 +14,7 @@
 
 #include "base/report.h"
 #include "base/status.h"
+#include "eval/mask.h"
 
 typedef struct {
   int id;           /* >= 1, as in the label map */
@@ -69,6 +70,7 @@ typedef struct {
   const int32_t
       *image_classes; /* category ids verified for the whole image (Open Images challenge, skip_predictions...) */
   size_t n_image_classes;
+  const od_mask *masks; /* [n] of the size of the image; mask metrics need them, the others ignore them */
 } od_eval_groundtruth;
 
 typedef struct {
@@ -76,6 +78,7 @@ typedef struct {
   const float *boxes;     /* [n, 4] as above */
   const float *scores;    /* [n] */
   const int32_t *classes; /* [n] category ids, from 1 */
+  const od_mask *masks;   /* [n] as above */
 } od_eval_detections;
 
 typedef struct od_eval od_eval;

@@ -37,7 +37,10 @@ typedef struct {
   int *normal, *group; /* groundtruth of the class: [n] indices */
   uint8_t *taken;      /* [n] */
   float *group_score;  /* [n] */
-  size_t cap_det, cap_gt;
+  int n_group;
+  uint8_t *state; /* [n] of the detections */
+  float *groups;  /* scores of the groups that were hit */
+  size_t cap_det, cap_gt, n_groups, cap_groups;
 } scratch;
 
 typedef struct {
@@ -60,6 +63,25 @@ static double iou(const float *det, const float *gt) {
 }
 static double ioa(const float *gt, const float *det) { return overlap(gt, det) / (double)area(det); }
 
+/* Overlaps of masks, float32 as np_mask_ops has them. */
+static float mask_iou(const od_mask *det, const od_mask *gt) {
+  float both = (float)od_mask_intersection(det, gt);
+  return both / fmaxf((float)od_mask_area(det) + (float)od_mask_area(gt) - both, 1e-7f);
+}
+static float mask_ioa(const od_mask *gt, const od_mask *det) {
+  return (float)od_mask_intersection(gt, det) / ((float)od_mask_area(det) + 1e-7f);
+}
+
+/* Overlap of detection d with groundtruth g, by masks or boxes; over the detection's area for groups. */
+static double overlap_of(const od_eval_image *im, uint32_t d, int g, bool masks, bool group) {
+  if (masks) {
+    const od_mask *a = &im->det->masks[d], *b = &im->gt->masks[g];
+    return (double)(group ? mask_ioa(b, a) : mask_iou(a, b));
+  }
+  const float *a = im->det->boxes + 4 * d, *b = im->gt->boxes + 4 * g;
+  return group ? ioa(b, a) : iou(a, b);
+}
+
 /* Grows a set of arrays that must hold n elements each; contents are lost. */
 static od_status renew(void **arrays[], const size_t *sizes, size_t count, size_t *cap, size_t n) {
   if (*cap >= n) return OD_OK;
@@ -74,11 +96,11 @@ static od_status renew(void **arrays[], const size_t *sizes, size_t count, size_
 }
 
 static od_status make_room(scratch *s, size_t n_det, size_t n_gt) {
-  void **det[] = {(void **)&s->index, (void **)&s->order, (void **)&s->best, (void **)&s->score};
-  const size_t det_size[] = {sizeof *s->index, sizeof *s->order, sizeof *s->best, sizeof *s->score};
+  void **det[] = {(void **)&s->index, (void **)&s->order, (void **)&s->best, (void **)&s->score, (void **)&s->state};
+  const size_t det_size[] = {sizeof *s->index, sizeof *s->order, sizeof *s->best, sizeof *s->score, sizeof *s->state};
   void **gt[] = {(void **)&s->normal, (void **)&s->group, (void **)&s->taken, (void **)&s->group_score};
   const size_t gt_size[] = {sizeof *s->normal, sizeof *s->group, sizeof *s->taken, sizeof *s->group_score};
-  OD_TRY(renew(det, det_size, 4, &s->cap_det, n_det));
+  OD_TRY(renew(det, det_size, 5, &s->cap_det, n_det));
   return renew(gt, gt_size, 4, &s->cap_gt, n_gt);
 }
 
@@ -90,51 +112,83 @@ static od_status record(class_state *c, float score, double label) {
 
 static bool flag(const uint8_t *flags, size_t i) { return flags && flags[i]; }
 
-/* One class of one image: n candidates, best first. */
-static od_status match_class(pascal *p, const od_eval_image *im, int cls, const uint32_t *best_first, size_t n) {
+static bool has_mask(const pascal *p, const od_eval_groundtruth *gt, size_t g) {
+  return p->o.masks && od_mask_area(&gt->masks[g]) > 0;
+}
+
+/* The first of the list with the largest overlap, -1 for an empty list. */
+static int best_of(double *value, const od_eval_image *im, uint32_t d, const int *list, int n, bool masks, bool group) {
+  int best = -1;
+  for (int g = 0; g < n; g++) {
+    double v = overlap_of(im, d, list[g], masks, group);
+    if (best < 0 || v > *value) best = g, *value = v;
+  }
+  return best;
+}
+
+/* What has become of a detection; false and true positives are recorded, the others leave no trace. */
+enum { MISS, HIT, DROPPED };
+
+/* Matches the detections that are still a miss against the groundtruth of the class that has a mask, or has none (all of
+ * it where boxes count). In a mask metric a hit on a box without mask drops the detection. */
+static void match_stage(pascal *p, const od_eval_image *im, int cls, const uint32_t *best_first, size_t n, bool masks) {
   const od_eval_groundtruth *gt = im->gt;
-  class_state *c = &p->classes[cls];
-  int n_normal = 0, n_group = 0;
+  scratch *s = &p->s;
+  int n_normal = 0;
+  s->n_group = 0;
   for (size_t g = 0; g < gt->n; g++) {
-    if (gt->classes[g] != cls + 1) continue;
+    if (gt->classes[g] != cls + 1 || has_mask(p, gt, g) != masks) continue;
     if (p->o.use_group_of && flag(gt->group_of, g))
-      p->s.group[n_group++] = (int)g;
+      s->group[s->n_group++] = (int)g;
     else
-      p->s.normal[n_normal++] = (int)g;
+      s->normal[n_normal++] = (int)g;
   }
-  memset(p->s.taken, 0, (size_t)n_normal);
-  for (int g = 0; g < n_group; g++) p->s.group_score[g] = 0;
+  memset(s->taken, 0, (size_t)n_normal);
+  for (int g = 0; g < s->n_group; g++) s->group_score[g] = 0;
   for (size_t i = 0; i < n; i++) {
-    const float *box = im->det->boxes + 4 * best_first[i];
-    float score = im->det->scores[best_first[i]];
-    int best = -1;
     double value = 0;
-    for (int g = 0; g < n_normal; g++) {
-      double v = iou(box, gt->boxes + 4 * p->s.normal[g]);
-      if (best < 0 || v > value) best = g, value = v;
-    }
-    bool hit = false;
+    if (s->state[i] != MISS) continue;
+    int best = best_of(&value, im, best_first[i], s->normal, n_normal, masks, false);
     if (best >= 0 && value >= p->o.iou_threshold) {
-      if (p->o.use_difficult && flag(gt->difficult, (size_t)p->s.normal[best])) continue;
-      hit = !p->s.taken[best];
-      p->s.taken[best] = 1;
+      if (p->o.use_difficult && flag(gt->difficult, (size_t)s->normal[best]))
+        s->state[i] = DROPPED;
+      else if (!s->taken[best])
+        s->state[i] = p->o.masks && !masks ? DROPPED : HIT;
+      s->taken[best] = 1;
     }
-    if (!hit && n_group) { /* what is no true positive may lie in a group */
-      best = -1;
-      for (int g = 0; g < n_group; g++) {
-        double v = ioa(gt->boxes + 4 * p->s.group[g], box);
-        if (best < 0 || v > value) best = g, value = v;
-      }
-      if (value >= p->o.iou_threshold) {
-        p->s.group_score[best] = fmaxf(p->s.group_score[best], score);
-        continue;
-      }
-    }
-    OD_TRY(record(c, score, hit));
+    if (s->state[i] != MISS) continue;
+    /* what is no true positive may lie in a group */
+    best = best_of(&value, im, best_first[i], s->group, s->n_group, masks, true);
+    if (best < 0 || !(value >= p->o.iou_threshold)) continue;
+    s->group_score[best] = fmaxf(s->group_score[best], im->det->scores[best_first[i]]);
+    s->state[i] = DROPPED;
   }
-  for (int g = 0; g < n_group; g++) /* all detections of a group make one, with the best score */
-    if (p->s.group_score[g] > 0 && p->o.group_of_weight > 0)
-      OD_TRY(record(c, p->s.group_score[g], p->o.group_of_weight));
+}
+
+/* All detections of a group make one, with the best score. */
+static od_status keep_groups(pascal *p) {
+  for (int g = 0; g < p->s.n_group; g++)
+    if (p->s.group_score[g] > 0 && p->o.group_of_weight > 0) {
+      OD_TRY(od_grow(&p->s.groups, &p->s.cap_groups, p->s.n_groups + 1, sizeof *p->s.groups));
+      p->s.groups[p->s.n_groups++] = p->s.group_score[g];
+    }
+  return OD_OK;
+}
+
+/* One class of one image: n detections, best first. */
+static od_status match_class(pascal *p, const od_eval_image *im, int cls, const uint32_t *best_first, size_t n) {
+  class_state *c = &p->classes[cls];
+  memset(p->s.state, MISS, n);
+  p->s.n_groups = 0;
+  if (p->o.masks) {
+    match_stage(p, im, cls, best_first, n, true);
+    OD_TRY(keep_groups(p));
+  }
+  match_stage(p, im, cls, best_first, n, false);
+  if (!p->o.masks) OD_TRY(keep_groups(p)); /* the original forgets groups without masks in a mask metric */
+  for (size_t i = 0; i < n; i++)
+    if (p->s.state[i] != DROPPED) OD_TRY(record(c, im->det->scores[best_first[i]], p->s.state[i] == HIT));
+  for (size_t i = 0; i < p->s.n_groups; i++) OD_TRY(record(c, p->s.groups[i], p->o.group_of_weight));
   return OD_OK;
 }
 
@@ -143,9 +197,10 @@ static bool located(const pascal *p, const od_eval_image *im, int cls, size_t n)
   size_t top = 0;
   for (size_t i = 1; i < n; i++)
     if (p->s.score[i] > p->s.score[top]) top = i;
-  const float *box = im->det->boxes + 4 * p->s.index[top];
   for (size_t g = 0; g < im->gt->n; g++)
-    if (im->gt->classes[g] == cls + 1 && iou(box, im->gt->boxes + 4 * g) >= p->o.iou_threshold) return true;
+    if (im->gt->classes[g] == cls + 1 &&
+        overlap_of(im, p->s.index[top], (int)g, p->o.masks, false) >= p->o.iou_threshold)
+      return true;
   return false;
 }
 
@@ -154,7 +209,8 @@ static void count_groundtruth(pascal *p, const od_eval_groundtruth *gt) {
     int cls = gt->classes[g] - 1;
     if (cls < 0 || cls >= p->n_classes) continue;
     class_state *c = &p->classes[cls];
-    if (!(p->o.use_difficult && flag(gt->difficult, g)))
+    bool hidden = p->o.masks && !has_mask(p, gt, g); /* counts as difficult */
+    if (!hidden && !(p->o.use_difficult && flag(gt->difficult, g)))
       c->n_gt += p->o.use_group_of && flag(gt->group_of, g) ? p->o.group_of_weight : 1;
     bool first = true;
     for (size_t k = 0; k < g && first; k++) first = gt->classes[k] != gt->classes[g];
@@ -361,6 +417,8 @@ static void pascal_free(od_accumulator *base) {
   od_free(p->s.index);
   od_free(p->s.order);
   od_free(p->s.best);
+  od_free(p->s.state);
+  od_free(p->s.groups);
   od_free(p->s.score);
   od_free(p->s.normal);
   od_free(p->s.group);
@@ -379,7 +437,7 @@ od_status od_pascal_new(od_accumulator **out, const od_pascal_options *o) {
                    o->recall_upper);
   pascal *p = od_calloc(1, sizeof *p);
   if (!p) return OD_ENOMEM;
-  p->base.kind = &kind;
+  p->base = (od_accumulator){&kind, o->masks, false};
   p->o = *o;
   for (size_t i = 0; i < o->n_categories; i++)
     if (o->categories[i].id > p->n_classes) p->n_classes = o->categories[i].id;

@@ -50,8 +50,15 @@ static void feed(od_eval *ev, json_t *images) {
     sample_of(&s, im);
     memcpy(s.verified, s.classes, s.n * sizeof s.classes[0]);
     s.verified[s.n] = 3;
-    od_eval_groundtruth gt = {s.n, s.boxes, s.classes, s.difficult, s.group_of, s.crowd, NULL, s.verified, s.n + 1};
-    od_eval_detections det = {s.m, s.det_boxes, s.scores, s.det_classes};
+    od_eval_groundtruth gt = {.n = s.n,
+                              .boxes = s.boxes,
+                              .classes = s.classes,
+                              .difficult = s.difficult,
+                              .group_of = s.group_of,
+                              .is_crowd = s.crowd,
+                              .image_classes = s.verified,
+                              .n_image_classes = s.n + 1};
+    od_eval_detections det = {.n = s.m, .boxes = s.det_boxes, .scores = s.scores, .classes = s.det_classes};
     CHECK_OK(od_eval_add_groundtruth(ev, json_string_value(json_need(im, "id")), &gt));
     CHECK_OK(od_eval_add_detections(ev, json_string_value(json_need(im, "id")), &det));
     sample_free(&s);
@@ -235,7 +242,7 @@ static void coco_reference_to_six_digits(void **state) {
     coco_image_of(&im, id, json_need(gts, "annotations"), dets);
     od_eval_groundtruth gt = {
         .n = im.n, .boxes = im.boxes[0], .classes = im.classes, .is_crowd = im.crowd, .area = im.area};
-    od_eval_detections det = {im.m, im.det[0], im.scores, im.det_classes};
+    od_eval_detections det = {.n = im.m, .boxes = im.det[0], .scores = im.scores, .classes = im.det_classes};
     CHECK_OK(od_eval_add_groundtruth(ev, key, &gt));
     CHECK_OK(od_eval_add_detections(ev, key, &det));
   }
@@ -299,7 +306,7 @@ static void pascal_reference(void **state) {
       char key[16];
       snprintf(key, sizeof key, "%05d", k);
       od_eval_groundtruth gt = {.n = n, .boxes = gt_boxes[0], .classes = ones};
-      od_eval_detections det = {m, det_boxes[0], scores, ones};
+      od_eval_detections det = {.n = m, .boxes = det_boxes[0], .scores = scores, .classes = ones};
       CHECK_OK(od_eval_add_groundtruth(ev, key, &gt));
       CHECK_OK(od_eval_add_detections(ev, key, &det));
     }
@@ -343,7 +350,7 @@ static void raccoons_of_the_original(void **state) {
     float *boxes = json_floats(json_need(im, "boxes"), &m), *scores = json_floats(json_need(im, "scores"), &m);
     for (size_t i = 0; i < 4 * m; i++) boxes[i] *= i & 1 ? w : h;
     od_eval_groundtruth gt = {.n = n, .boxes = gt_boxes[0], .classes = ones};
-    od_eval_detections det = {m, boxes, scores, ones};
+    od_eval_detections det = {.n = m, .boxes = boxes, .scores = scores, .classes = ones};
     CHECK_OK(od_eval_add_groundtruth(ev, name, &gt));
     CHECK_OK(od_eval_add_detections(ev, name, &det));
     test_free(boxes);
@@ -378,8 +385,8 @@ static void wrong_use_is_told(void **state) {
   o.categories = four;
   o.n_categories = 4;
   CHECK_FAILS(od_eval_new(&ev, &o), OD_EINVAL, "did you mean coco_detection_metrics?");
-  metrics[0] = "coco_mask_metrics";
-  CHECK_FAILS(od_eval_new(&ev, &o), OD_EUNSUPPORTED, "coco_mask_metrics is not supported yet");
+  metrics[0] = "coco_keypoint_metrics";
+  CHECK_FAILS(od_eval_new(&ev, &o), OD_EUNSUPPORTED, "coco_keypoint_metrics is not supported yet");
   const od_eval_category zero = {0, "background"};
   metrics[0] = "coco_detection_metrics";
   o.categories = &zero;
@@ -393,7 +400,7 @@ static void wrong_use_is_told(void **state) {
   const float box[4] = {0, 0, 10, 10}, score[1] = {0.5f};
   const int32_t one[1] = {1};
   od_eval_groundtruth gt = {.n = 1, .boxes = box, .classes = one};
-  od_eval_detections det = {1, box, score, one};
+  od_eval_detections det = {.n = 1, .boxes = box, .scores = score, .classes = one};
   CHECK_FAILS(od_eval_add_detections(ev, "a", &det), OD_EINVAL, "image a: detections without groundtruth");
   CHECK_OK(od_eval_add_groundtruth(ev, "a", &gt));
   CHECK_OK(od_eval_add_detections(ev, "a", &det));
@@ -426,7 +433,7 @@ static void confusion_and_calibration(void **state) {
   const float scores[] = {0.9f, 0.8f, 0.7f, 0.6f, 0.25f};
   const int32_t det_classes[] = {1, 1, 2, 2, 2};
   od_eval_groundtruth gt = {.n = 4, .boxes = boxes, .classes = classes, .difficult = difficult};
-  od_eval_detections det = {5, det_boxes, scores, det_classes};
+  od_eval_detections det = {.n = 5, .boxes = det_boxes, .scores = scores, .classes = det_classes};
   CHECK_OK(od_eval_add_groundtruth(ev, "a", &gt));
   CHECK_OK(od_eval_add_detections(ev, "a", &det));
   CHECK_OK(od_eval_finish(ev));
@@ -466,7 +473,7 @@ static void random_set(od_eval *ev, uint64_t images, bool backwards) {
     char name[32];
     snprintf(name, sizeof name, "%06d", (int)k);
     od_eval_groundtruth gt = {.n = GT, .boxes = gt_boxes[0], .classes = classes};
-    od_eval_detections det = {DET, boxes[0], scores, det_classes};
+    od_eval_detections det = {.n = DET, .boxes = boxes[0], .scores = scores, .classes = det_classes};
     CHECK_OK(od_eval_add_groundtruth(ev, name, &gt));
     CHECK_OK(od_eval_add_detections(ev, name, &det));
   }
@@ -515,7 +522,7 @@ static void memory_failures_are_clean(void **state) {
     const float boxes[] = {0, 0, 10, 10, 20, 20, 30, 30}, scores[] = {0.9f, 0.8f};
     const int32_t classes[] = {1, 2};
     od_eval_groundtruth gt = {.n = 2, .boxes = boxes, .classes = classes};
-    od_eval_detections det = {2, boxes, scores, classes};
+    od_eval_detections det = {.n = 2, .boxes = boxes, .scores = scores, .classes = classes};
     od_mem_fail_at(n);
     od_eval *ev = NULL;
     od_status st = od_eval_new(&ev, &o);

@@ -55,7 +55,7 @@ static void evaluate(od_eval **out, od_eval_options *o) {
   const float scores[] = {0.9f, 0.6f, 0.8f}, found[] = {0, 0, 50, 50, 60, 60, 100, 100, 5, 60, 40, 90};
   const int32_t found_classes[] = {1, 2, 2};
   od_eval_groundtruth gt = {.n = 2, .boxes = boxes, .classes = classes};
-  od_eval_detections det = {3, found, scores, found_classes};
+  od_eval_detections det = {.n = 3, .boxes = found, .scores = scores, .classes = found_classes};
   o->categories = cats;
   o->n_categories = 4;
   CHECK_OK(od_eval_new(out, o));

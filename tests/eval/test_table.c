@@ -74,7 +74,7 @@ static void confusion_as_text(void **state) {
   const float box[4] = {0, 0, 9, 9}, score[1] = {0.75f};
   const int32_t cat[1] = {1}, dog[1] = {2};
   od_eval_groundtruth gt = {.n = 1, .boxes = box, .classes = cat};
-  od_eval_detections det = {1, box, score, dog};
+  od_eval_detections det = {.n = 1, .boxes = box, .scores = score, .classes = dog};
   CHECK_OK(od_eval_add_groundtruth(ev, "a", &gt));
   CHECK_OK(od_eval_add_detections(ev, "a", &det));
   CHECK_OK(od_eval_finish(ev));
