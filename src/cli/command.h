@@ -50,6 +50,7 @@ typedef struct {
   }
 
 #define OD_COMMAND_LIST(X)                                                                                            \
+  X(config)                                                                                                           \
   X(draw_shapes)                                                                                                      \
   X(eval)                                                                                                             \
   X(train)
