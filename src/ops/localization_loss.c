@@ -222,7 +222,8 @@ static const od_sample grad_samples[] = {
      .in = {IN(2, 7), IN(2, 7, 4), IN(2, 7, 4), WEIGHT(2, 7)}},
     {.name = "l2", .params = KIND(OD_LOC_L2, 1), .n_in = 4, .in = {IN(2, 7), IN(2, 7, 4), IN(2, 7, 4), WEIGHT(2, 7)}},
     {.name = "l1", .params = KIND(OD_LOC_L1, 1), .n_in = 4, .in = {IN(2, 7), IN(2, 7, 4), IN(2, 7, 4), WEIGHT(2, 7)}},
-    {.name = "iou", .params = KIND(OD_LOC_IOU, 1), .n_in = 4, .in = {IN(2, 7), BOX_IN(2, 7, 4), BOX_IN(2, 7, 4), WEIGHT(2, 7)}},
+    /* random corners are rarely in order: most boxes do not meet */
+    {.name = "iou", .params = KIND(OD_LOC_IOU, 1), .n_in = 4, .in = {IN(2, 200), BOX_IN(2, 200, 4), BOX_IN(2, 200, 4), WEIGHT(2, 200)}, .few = true},
     {.name = "giou", .params = KIND(OD_LOC_GIOU, 1), .n_in = 4, .in = {IN(2, 7), BOX_IN(2, 7, 4), BOX_IN(2, 7, 4), WEIGHT(2, 7)}},
 };
 
