@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "base/parallel.h"
+#include "eval/names.h"
 #include "eval/order.h"
 
 typedef struct {
@@ -370,15 +371,25 @@ static double mean_ap(const pascal *p, bool corloc) {
   return n ? sum / n : NAN;
 }
 
+static od_status emit_tags(const pascal *p, const od_eval_sink *sink, const char *iou_text, const class_state *c,
+                           const char *name) {
+  OD_TRY(od_eval_emit(sink, c->ap, "%s_PerformanceByCategory/AP@%sIOU/%s", p->o.prefix, iou_text, name));
+  if (!p->o.corloc) return OD_OK;
+  return od_eval_emit(sink, (double)c->images_found / (double)c->images, "%s_PerformanceByCategory/CorLoc@%sIOU/%s",
+                      p->o.prefix, iou_text, name);
+}
+
 static od_status emit_class(const pascal *p, const od_eval_sink *sink, const char *iou_text, int k) {
   int index = od_eval_category_index(p->o.categories, p->o.n_categories, k + 1);
   if (index < 0) return OD_OK; /* a gap in the label map has no tag */
   const char *name = p->o.categories[index].name;
   const class_state *c = &p->classes[k];
-  OD_TRY(od_eval_emit(sink, c->ap, "%s_PerformanceByCategory/AP@%sIOU/%s", p->o.prefix, iou_text, name));
-  if (p->o.corloc)
-    OD_TRY(od_eval_emit(sink, (double)c->images_found / (double)c->images, "%s_PerformanceByCategory/CorLoc@%sIOU/%s",
-                        p->o.prefix, iou_text, name));
+  od_str plain = OD_STR_INIT;
+  od_eval_add_nfkd(&plain, name);
+  od_status st = od_str_check(&plain);
+  if (st == OD_OK) st = emit_tags(p, sink, iou_text, c, od_str_text(&plain));
+  od_str_free(&plain);
+  OD_TRY(st);
   if (c->n_gt == 0) {
     od_warn(p->o.reporter, "%s: category %d '%s' has no groundtruth and does not count", p->o.prefix, k + 1, name);
     return OD_OK;

@@ -1,6 +1,7 @@
 /* Figures as a table and as JSON. */
 #include "od_json.h"
 
+#include "eval/names.h"
 #include "eval/table.h"
 #include "io/file.h"
 
@@ -87,8 +88,34 @@ static void confusion_as_text(void **state) {
   od_eval_free(ev);
 }
 
+static void names_are_normalised(void **state) {
+  (void)state;
+  FILE *f = fopen("tests/golden/eval/nfkd.txt", "r");
+  char line[256];
+  int n = 0;
+  CHECK(f);
+  while (fgets(line, sizeof line, f)) {
+    if (line[0] == '#') continue;
+    line[strcspn(line, "\n")] = 0;
+    char *want = strchr(line, '\t');
+    CHECK(want);
+    *want++ = 0;
+    od_str got = OD_STR_INIT;
+    od_eval_add_nfkd(&got, line);
+    CHECK_TEXT(od_str_text(&got), want);
+    od_str_free(&got);
+    n++;
+  }
+  fclose(f);
+  CHECK(n == 12);
+  od_str broken = OD_STR_INIT;
+  od_eval_add_nfkd(&broken, "a\xff\xc3");
+  CHECK_TEXT(od_str_text(&broken), "a\xff\xc3");
+  od_str_free(&broken);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_table), cmocka_unit_test(json_is_replaced_by_step),
-                                     cmocka_unit_test(confusion_as_text)};
+                                     cmocka_unit_test(confusion_as_text), cmocka_unit_test(names_are_normalised)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
