@@ -51,6 +51,7 @@ typedef struct {
 
 #define OD_COMMAND_LIST(X)                                                                                            \
   X(config)                                                                                                           \
+  X(create_pascal_tf_record)                                                                                          \
   X(draw_shapes)                                                                                                      \
   X(eval)                                                                                                             \
   X(train)
