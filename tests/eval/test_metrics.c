@@ -42,10 +42,11 @@ static void sample_free(sample *s) {
   test_free(s->scores);
 }
 
-/* Feeds all images; everything they hold goes in at once, each metric takes what is its own. */
-static void feed(od_eval *ev, json_t *images) {
+/* Feeds all images, or those with groundtruth; everything they hold goes in at once, each metric takes its own. */
+static void feed_some(od_eval *ev, json_t *images, bool all) {
   for (size_t i = 0; i < json_array_size(images); i++) {
     json_t *im = json_array_get(images, i);
+    if (!all && json_array_size(json_need(im, "classes")) == 0) continue;
     sample s;
     sample_of(&s, im);
     memcpy(s.verified, s.classes, s.n * sizeof s.classes[0]);
@@ -64,6 +65,8 @@ static void feed(od_eval *ev, json_t *images) {
     sample_free(&s);
   }
 }
+
+static void feed(od_eval *ev, json_t *images) { feed_some(ev, images, true); }
 
 static const od_eval_category four[] = {{1, "cat"}, {2, "dog"}, {3, "hen"}, {4, "unseen"}};
 
@@ -109,6 +112,26 @@ static void every_metric_equals_the_original(void **state) {
   }
   CHECK(json_array_size(cases) == 8);
   json_decref(root);
+}
+
+/* tests/witness/calibration.py; its sums are float32. */
+static void calibration_equals_the_original(void **state) {
+  (void)state;
+  NEED_SHARED(path, "witness/components/metrics.json");
+  json_t *root = json_file(path), *want = json_file("tests/golden/eval/calibration.json");
+  od_eval_options o = od_eval_defaults();
+  o.categories = four;
+  o.n_categories = 4;
+  o.calibration = true;
+  od_eval *ev;
+  CHECK_OK(od_eval_new(&ev, &o));
+  feed_some(ev, json_need(json_need(json_array_get(json_need(root, "cases"), 0), "inputs"), "images"), false);
+  CHECK_OK(od_eval_finish(ev));
+  const char *tag = "CalibrationError/ExpectedCalibrationError";
+  CHECK_NEAR(od_eval_value(ev, tag), json_num(json_need(want, tag)), 1e-6);
+  od_eval_free(ev);
+  json_decref(root);
+  json_decref(want);
 }
 
 /* All metrics in one pass give what each gives alone. */
@@ -539,11 +562,15 @@ static void memory_failures_are_clean(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_metric_equals_the_original), cmocka_unit_test(one_pass_feeds_all),
-      cmocka_unit_test(coco_reference_to_six_digits),     cmocka_unit_test(pascal_reference),
-      cmocka_unit_test(raccoons_of_the_original),         cmocka_unit_test(wrong_use_is_told),
-      cmocka_unit_test(confusion_and_calibration),        cmocka_unit_test(order_and_threads_change_nothing),
-      cmocka_unit_test(memory_failures_are_clean)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_metric_equals_the_original),
+                                     cmocka_unit_test(one_pass_feeds_all),
+                                     cmocka_unit_test(calibration_equals_the_original),
+                                     cmocka_unit_test(coco_reference_to_six_digits),
+                                     cmocka_unit_test(pascal_reference),
+                                     cmocka_unit_test(raccoons_of_the_original),
+                                     cmocka_unit_test(wrong_use_is_told),
+                                     cmocka_unit_test(confusion_and_calibration),
+                                     cmocka_unit_test(order_and_threads_change_nothing),
+                                     cmocka_unit_test(memory_failures_are_clean)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
