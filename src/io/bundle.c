@@ -434,6 +434,7 @@ od_status od_bundle_read(od_tensor *out, od_bundle *b, const char *name) {
   const od_bundle_item *item;
   *out = (od_tensor){0};
   OD_TRY(find_readable(&item, b, name));
+  OD_ASSERT(item);
   OD_TRY(check_room(b, item));
   OD_TRY(od_tensor_new(out, item->seen.dtype, &item->seen.shape));
   od_status st = fill(b, item, out);
@@ -446,6 +447,7 @@ od_status od_bundle_read_into(od_tensor *t, od_bundle *b, const char *name) {
   const od_bundle_item *item;
   char have[OD_SHAPE_TEXT], want[OD_SHAPE_TEXT];
   OD_TRY(find_readable(&item, b, name));
+  OD_ASSERT(item);
   if (t->dtype != item->seen.dtype || !od_shape_equal(&t->shape, &item->seen.shape) || t->dtype == OD_STRING)
     return od_fail(OD_EMISMATCH, "%s: tensor '%s' is %s%s, %s%s was expected", b->prefix, name,
                    od_dtype_name(item->seen.dtype), od_shape_text(have, &item->seen.shape), od_dtype_name(t->dtype),

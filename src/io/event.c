@@ -5,6 +5,7 @@
 #include <float.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@ static od_status write_event(od_event_writer *w, double wall_time, int64_t step,
   od_str s = OD_STR_INIT;
   uint8_t head[12], tail[4];
   od_status st;
+  uint64_t begun = od_file_tell(w->file);
   od_wire_put_double(&s, 1, wall_time > 0 ? wall_time : now());
   if (step) od_wire_put_varint(&s, 2, (uint64_t)step);
   od_wire_raw_varint(&s, (uint64_t)number << 3 | OD_WIRE_BYTES);
@@ -42,6 +44,14 @@ static od_status write_event(od_event_writer *w, double wall_time, int64_t step,
   st = od_file_flush(w->file);
 done:
   od_str_free(&s);
+  if (st) { /* half a record would make all that follows unreadable */
+    char message[OD_MESSAGE_MAX];
+    snprintf(message, sizeof message, "%s", od_message());
+    if (od_file_cut(w->file, begun) != OD_OK)
+      st = od_fail(st, "%s (and the file ends in half a record)", message);
+    else
+      (void)od_fail_take(st, message);
+  }
   return st;
 }
 

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -163,13 +164,26 @@ static od_status temp_name(char **out, const char *path, unsigned n) {
   return st ? st : *out ? OD_OK : OD_ENOMEM;
 }
 
+/* A link stays a link: what it leads to is replaced. */
+static od_status follow_link(od_file *f) {
+  struct stat s;
+  if (lstat(f->path, &s) != 0 || !S_ISLNK(s.st_mode)) return OD_OK;
+  char *target = realpath(f->path, NULL);
+  if (!target) return OD_OK; /* it leads nowhere: then it is replaced itself */
+  od_free(f->path);
+  f->path = od_strdup(target);
+  free(target);
+  return f->path ? OD_OK : OD_ENOMEM;
+}
+
 od_status od_file_replace(od_file **out, const char *path) {
   static atomic_uint count;
   struct stat s;
   OD_TRY(new_file(out, path, true));
   od_file *f = *out;
-  od_status st = OD_OK;
-  if (stat(f->path, &s) == 0 && !S_ISREG(s.st_mode)) {
+  od_status st = follow_link(f);
+  if (st) {
+  } else if (stat(f->path, &s) == 0 && !S_ISREG(s.st_mode)) {
     if (S_ISDIR(s.st_mode))
       errno = EISDIR;
     else
@@ -272,6 +286,14 @@ od_status od_file_seek(od_file *f, uint64_t offset) {
   }
   f->at = f->filled = 0;
   f->position = offset;
+  return OD_OK;
+}
+
+od_status od_file_cut(od_file *f, uint64_t size) {
+  OD_ASSERT(f->writing);
+  f->filled = 0;
+  if (ftruncate(f->fd, (off_t)size) != 0 || lseek(f->fd, (off_t)size, SEEK_SET) < 0) return cannot("shorten", f->path);
+  f->position = size;
   return OD_OK;
 }
 

@@ -41,6 +41,9 @@ OD_MUST_CHECK od_status od_file_write(od_file *f, const void *data, size_t n);
 /* Hands what is buffered to the system, so that other processes see it. */
 OD_MUST_CHECK od_status od_file_flush(od_file *f);
 OD_MUST_CHECK od_status od_file_seek(od_file *f, uint64_t offset);
+/* Cuts a file that is being written to its first `size` bytes and forgets what is buffered: takes back a write that failed
+ * half way, so that what is written next does not stand behind rubbish. */
+OD_MUST_CHECK od_status od_file_cut(od_file *f, uint64_t size);
 /* Position of the stream in bytes from the beginning. */
 uint64_t od_file_tell(const od_file *f);
 OD_MUST_CHECK od_status od_file_size(uint64_t *out, od_file *f);

@@ -119,7 +119,27 @@ static void a_full_disk_is_said_at_the_write(void **state) {
   od_file_fault(OD_FAULT_ENOSPC, 1);
   CHECK_FAILS(od_event_write_summary(w, 1, 0, &s), OD_EIO, "tfevents");
   CHECK_OK(od_event_write_summary(w, 2, 0, &s));
+  /* Half a graph is taken back: what follows stays readable. */
+  enum { GRAPH = 200000 };
+  uint8_t *graph = od_calloc(GRAPH, 1);
+  CHECK(graph != NULL);
+  for (uint64_t at = 1; at <= 3; at++) {
+    od_file_fault(OD_FAULT_ENOSPC, at);
+    CHECK_FAILS(od_event_write_graph(w, 0, 0, (od_view){graph, GRAPH}), OD_EIO, "disk is full");
+    od_file_fault(OD_FAULT_NONE, 0);
+    CHECK_OK(od_event_write_summary(w, 3, 0, &s));
+  }
+  od_free(graph);
+  char path[600];
+  snprintf(path, sizeof path, "%s", od_event_writer_path(w));
   CHECK_OK(od_event_writer_close(w));
+  od_record_reader *r;
+  od_view record;
+  int events = 0;
+  CHECK_OK(od_record_reader_open(&r, path, NULL));
+  while (od_record_read(r, &record) == OD_OK) events++;
+  CHECK(od_record_read(r, &record) == OD_END && events == 1 + 1 + 3);
+  od_record_reader_free(r);
   od_str_free(&s);
 }
 

@@ -195,6 +195,19 @@ static void replacement_is_whole_or_nothing(void **state) {
   CHECK(stat("/dev/null", &s) == 0 && S_ISCHR(s.st_mode));
 }
 
+static void links_stay_links(void **state) {
+  (void)state;
+  struct stat s;
+  CHECK_OK(od_file_write_all(in_scratch("links/real"), "old", 3));
+  CHECK(symlink("real", in_scratch("links/link")) == 0);
+  CHECK_OK(od_file_write_all(in_scratch("links/link"), "new", 3));
+  CHECK(lstat(in_scratch("links/link"), &s) == 0 && S_ISLNK(s.st_mode));
+  expect_text(in_scratch("links/real"), "new");
+  CHECK(symlink("nowhere", in_scratch("links/lost")) == 0);
+  CHECK_OK(od_file_write_all(in_scratch("links/lost"), "new", 3));
+  expect_text(in_scratch("links/lost"), "new");
+}
+
 static void leftovers_of_killed_processes_go(void **state) {
   (void)state;
   char host[65] = "", name[200];
@@ -239,8 +252,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(paths_are_cleaned_and_cut),          cmocka_unit_test(patterns_find_shards),
       cmocka_unit_test(streams_read_back_what_was_written), cmocka_unit_test(errors_name_the_path),
-      cmocka_unit_test(replacement_is_whole_or_nothing),    cmocka_unit_test(leftovers_of_killed_processes_go),
-      cmocka_unit_test(checksums_agree_with_the_standard),
+      cmocka_unit_test(replacement_is_whole_or_nothing),    cmocka_unit_test(links_stay_links),
+      cmocka_unit_test(leftovers_of_killed_processes_go),   cmocka_unit_test(checksums_agree_with_the_standard),
   };
   return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }

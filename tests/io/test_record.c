@@ -62,6 +62,13 @@ static void records_come_back(void **state) {
   CHECK_FAILS(od_record_file_open(&f, in_scratch("r"), NULL), OD_EUNSUPPORTED, "compressed");
 }
 
+/* Made by TensorFlow: tests/witness/make_io_golden.py. */
+static void packed_records_of_tensorflow_are_read(void **state) {
+  (void)state;
+  expect_records("tests/golden/io/gzip.record", 20, OD_RECORD_GZIP);
+  expect_records("tests/golden/io/zlib.record", 20, OD_RECORD_ZLIB);
+}
+
 static void members_of_gzip_are_joined(void **state) {
   (void)state;
   char *data;
@@ -490,14 +497,23 @@ static void other_files_are_no_records(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(records_come_back),           cmocka_unit_test(members_of_gzip_are_joined),
-      cmocka_unit_test(records_are_read_at_random),  cmocka_unit_test(files_cut_at_every_byte_are_refused),
-      cmocka_unit_test(flipped_bits_are_found),      cmocka_unit_test(a_bad_payload_can_be_skipped),
-      cmocka_unit_test(shards_take_turns),           cmocka_unit_test(a_full_disk_leaves_nothing),
-      cmocka_unit_test(memory_may_run_out_anywhere), cmocka_unit_test(examples_come_back),
-      cmocka_unit_test(unusual_examples_are_read),   cmocka_unit_test(building_survives_short_memory),
-      cmocka_unit_test(the_pets_are_read),           cmocka_unit_test(the_crosswalks_are_read),
-      cmocka_unit_test(line_end_damage_is_named),    cmocka_unit_test(other_files_are_no_records),
+      cmocka_unit_test(records_come_back),
+      cmocka_unit_test(packed_records_of_tensorflow_are_read),
+      cmocka_unit_test(members_of_gzip_are_joined),
+      cmocka_unit_test(records_are_read_at_random),
+      cmocka_unit_test(files_cut_at_every_byte_are_refused),
+      cmocka_unit_test(flipped_bits_are_found),
+      cmocka_unit_test(a_bad_payload_can_be_skipped),
+      cmocka_unit_test(shards_take_turns),
+      cmocka_unit_test(a_full_disk_leaves_nothing),
+      cmocka_unit_test(memory_may_run_out_anywhere),
+      cmocka_unit_test(examples_come_back),
+      cmocka_unit_test(unusual_examples_are_read),
+      cmocka_unit_test(building_survives_short_memory),
+      cmocka_unit_test(the_pets_are_read),
+      cmocka_unit_test(the_crosswalks_are_read),
+      cmocka_unit_test(line_end_damage_is_named),
+      cmocka_unit_test(other_files_are_no_records),
   };
   return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }

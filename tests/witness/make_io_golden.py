@@ -65,6 +65,12 @@ tf.raw_ops.SaveSlices(filename=os.path.join(out, "v1.ckpt"), tensor_names=names,
                       shapes_and_slices=[""] * 7 + ["7 6 0,3:0,6", "7 6 3,4:0,6"],
                       data=[ramp([3, 5], tf.float32), ramp([4], tf.int64) - 2, ramp([4], tf.int32) - 2, ramp([4], tf.uint8),
                             ramp([4], tf.float64), ramp([4], tf.bool), ramp([100, 30], tf.float32), whole[:3], whole[3:]])
+# Packed records: 20 of growing length.
+for form in ["GZIP", "ZLIB"]:
+    with tf.io.TFRecordWriter(os.path.join(out, form.lower() + ".record"), form) as w:
+        for i in range(20):
+            w.write(bytes((i * 31 + k * 7) % 256 for k in range(i * 37 % 900)))
+
 # An event file: fixed times, every kind of value. The histogram comes from TensorFlow's own op.
 from tensorflow.core.util import event_pb2
 from tensorflow.core.framework import summary_pb2
