@@ -25,13 +25,13 @@ static od_status add_n_back(od_grad *c) {
   return OD_OK;
 }
 
+/* A chain of Add, which every reader of graphs knows. */
 static od_status add_n_tf(od_tf *t, const od_node *n) {
-  const char **in;
-  OD_TRY(od_new(&in, (size_t)n->n_in + 1, sizeof *in));
-  for (int i = 0; i < n->n_in; i++) in[i] = od_tf_in(t, i);
-  od_tf_out(t, 0, od_tf_op(t, "AddN", NULL, OD_F32, in));
-  od_tf_attr_int(t, "N", n->n_in);
-  od_free(in);
+  const char *sum = od_tf_in(t, 0);
+  if (n->n_in == 1) sum = od_tf_op(t, "Identity", NULL, OD_F32, OD_TF_INPUTS(sum));
+  for (int i = 1; i < n->n_in; i++)
+    sum = od_tf_op(t, "Add", i < n->n_in - 1 ? "add" : NULL, OD_F32, OD_TF_INPUTS(sum, od_tf_in(t, i)));
+  od_tf_out(t, 0, sum);
   return OD_OK;
 }
 
@@ -194,18 +194,6 @@ static od_status l1_back(od_grad *c) {
   return OD_OK;
 }
 
-static od_status l2_tf(od_tf *t, const od_node *n) { return od_tf_same(t, n, "L2Loss"); }
-static od_status l1_tf(od_tf *t, const od_node *n) {
-  int32_t axes[OD_MAX_RANK];
-  int rank = od_type_of(n->in[0]).shape.rank;
-  for (int i = 0; i < rank; i++) axes[i] = i;
-  const char *a = od_tf_op(t, "Abs", "abs", OD_F32, OD_TF_INPUTS(od_tf_in(t, 0)));
-  od_tf_out(t, 0, od_tf_op(t, "Sum", NULL, OD_F32, OD_TF_INPUTS(a, od_tf_const_i32s(t, "axes", axes, rank))));
-  od_tf_attr_type(t, "Tidx", OD_I32);
-  od_tf_attr_bool(t, "keep_dims", false);
-  return OD_OK;
-}
-
 static const od_sample loss_samples[] = {
     {.name = "filter", .n_in = 1, .in = {OD_F32_IN(-1, 1, 3, 3, 19, 24)}},
     {.name = "scalar", .n_in = 1, .in = {OD_F32_SCALAR_IN(1, 2)}},
@@ -214,7 +202,7 @@ static const od_sample loss_samples[] = {
 #define LOSS(name_, help_, part)                                                                                      \
   const od_op od_op_##name_ = {                                                                                       \
       .name = #name_, .help = help_, .min_in = 1, .max_in = 1, .n_out = 1, .infer = infer_scalar, .ref = part##_ref,  \
-      .grad = part##_back, .write_tf = part##_tf, OD_SAMPLES(loss_samples), .tolerance = 1e-6,                        \
+      .grad = part##_back, .no_tf = OD_NO_TF_TRAINING, OD_SAMPLES(loss_samples), .tolerance = 1e-6,                       \
   }
 LOSS(l2_loss, "sum of squares / 2", l2);
 LOSS(l1_loss, "sum of absolute values", l1);

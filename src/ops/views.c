@@ -101,7 +101,7 @@ static od_status reshape_tf(od_tf *t, const od_node *n) {
 }
 
 static const od_reshape_params flat = {OD_INTS(-1)}, boxes = {OD_INTS(0, -1, 1, 4)}, fixed = {OD_INTS(6, 35)},
-                               scalar = {{0, NULL}}, nothing = {OD_INTS(0, -1)};
+                               scalar = {{0, NULL}}, nothing = {OD_INTS(0, 12)};
 static const od_sample reshape_samples[] = {
     {.name = "flat", .params = &flat, .n_in = 1, .in = {OD_F32_IN(-1, 1, 2, 5, 7)}},
     {.name = "box predictions", .params = &boxes, .n_in = 1, .in = {OD_F32_IN(-1, 1, 2, 5, 7, 24)}},

@@ -38,7 +38,7 @@ typedef struct {
   od_type out[OUTPUTS]; /* concrete types */
 } op_case;
 
-static od_tensor guarded(const od_type *type, int fill) {
+static inline od_tensor guarded(const od_type *type, int fill) {
   od_tensor t = {type->dtype, type->shape, NULL};
   size_t bytes = od_tensor_bytes(&t);
   char *block = od_alloc(bytes + 2 * GUARD);
@@ -49,12 +49,12 @@ static od_tensor guarded(const od_type *type, int fill) {
   return t;
 }
 
-static void free_guarded(od_tensor *t) {
+static inline void free_guarded(od_tensor *t) {
   if (t->data) od_free((char *)t->data - GUARD);
   t->data = NULL;
 }
 
-static bool guards_stand(const od_tensor *t) {
+static inline bool guards_stand(const od_tensor *t) {
   const unsigned char *p = t->data;
   size_t bytes = od_tensor_bytes(t);
   for (int i = 1; i <= GUARD; i++)
@@ -65,7 +65,7 @@ static bool guards_stand(const od_tensor *t) {
 }
 
 /* Fills a tensor from the sample's range; round: another draw for another round. */
-static void draw(od_tensor *t, const od_sample_in *in, const char *name, int index, uint64_t round) {
+static inline void draw(od_tensor *t, const od_sample_in *in, const char *name, int index, uint64_t round) {
   od_key key = od_key_mix(od_key_mix(od_key_name(0x6f7073u, name), (uint64_t)index), round);
   for (int64_t i = 0, n = od_tensor_size(t); i < n; i++) {
     double u = od_rng_f64(key, (uint64_t)i), v = in->lo + u * (in->hi - in->lo);
@@ -81,11 +81,11 @@ static void draw(od_tensor *t, const od_sample_in *in, const char *name, int ind
   }
 }
 
-static void case_free(op_case *c) {
+static inline void case_free(op_case *c) {
   for (int i = 0; i < INPUTS; i++) free_guarded(&c->in[i]);
 }
 
-static bool case_make(op_case *c, const od_op *op, const od_sample *s) {
+static inline bool case_make(op_case *c, const od_op *op, const od_sample *s) {
   *c = (op_case){.op = op, .sample = s};
   for (int i = 0; i < s->n_in; i++) {
     if (s->in[i].absent) continue;
@@ -98,7 +98,7 @@ static bool case_make(op_case *c, const od_op *op, const od_sample *s) {
 
 /* Adds the case's node: input i is an od_input named in<i>, of unknown dimensions where `unknown` says so; or, with
  * `variables`, every float input but the first is a variable of that name. values: the inputs. Returns output 0. */
-static od_value case_node(od_graph *g, const op_case *c, bool unknown, bool variables, od_value *values) {
+static inline od_value case_node(od_graph *g, const op_case *c, bool unknown, bool variables, od_value *values) {
   static const char *const names[INPUTS] = {"in0", "in1", "in2", "in3", "in4", "in5", "in6", "in7"};
   for (int i = 0; i < c->sample->n_in; i++) {
     const od_sample_in *in = &c->sample->in[i];
@@ -116,7 +116,7 @@ static od_value case_node(od_graph *g, const op_case *c, bool unknown, bool vari
 }
 
 /* Concrete output types, from a graph with known sizes; a graph with none must agree with it as far as it knows. */
-static bool case_infer(op_case *c) {
+static inline bool case_infer(op_case *c) {
   od_type loose[OUTPUTS];
   for (int unknown = 0; unknown < 2; unknown++) {
     od_graph *g;
@@ -142,7 +142,7 @@ static bool case_infer(op_case *c) {
 }
 
 /* Calls the reference directly. out: tensors to be freed with free_guarded; fill: what memory holds beforehand. */
-static bool case_reference(const op_case *c, od_tensor *out, int fill) {
+static inline bool case_reference(const op_case *c, od_tensor *out, int fill) {
   od_type types[INPUTS];
   bool present[INPUTS];
   od_tensor in[INPUTS];
@@ -168,7 +168,7 @@ static bool case_reference(const op_case *c, od_tensor *out, int fill) {
 }
 
 /* Element as a number; NaN of any kind is NaN. */
-static double number(const od_tensor *t, int64_t i) {
+static inline double number(const od_tensor *t, int64_t i) {
   switch (t->dtype) {
     case OD_F32: return (double)((const float *)t->data)[i];
     case OD_BF16: return (double)od_bf16_to_f32(((const uint16_t *)t->data)[i]);
@@ -179,20 +179,20 @@ static double number(const od_tensor *t, int64_t i) {
   }
 }
 
-static double root_mean_square(const od_tensor *t) {
+static inline double root_mean_square(const od_tensor *t) {
   double sum = 0;
   int64_t n = od_tensor_size(t);
   for (int64_t i = 0; i < n; i++) sum += number(t, i) * number(t, i);
   return n > 0 ? sqrt(sum / (double)n) : 0;
 }
 
-static bool same_bits(const od_tensor *a, const od_tensor *b) {
+static inline bool same_bits(const od_tensor *a, const od_tensor *b) {
   return od_shape_equal(&a->shape, &b->shape) && a->dtype == b->dtype &&
          (od_tensor_bytes(a) == 0 || memcmp(a->data, b->data, od_tensor_bytes(a)) == 0);
 }
 
 /* Every element of `got` within tolerance times want's root mean square; tolerance 0: equal numbers. */
-static bool compare(const od_tensor *got, const od_tensor *want, double tolerance, const char *what) {
+static inline bool compare(const od_tensor *got, const od_tensor *want, double tolerance, const char *what) {
   char a[OD_SHAPE_TEXT], b[OD_SHAPE_TEXT];
   EXPECT(got->data && got->dtype == want->dtype && od_shape_equal(&got->shape, &want->shape), "%s: %s %s instead of %s %s", what,
          od_dtype_name(got->dtype), od_shape_text(a, &got->shape), od_dtype_name(want->dtype), od_shape_text(b, &want->shape));
@@ -209,7 +209,7 @@ static bool compare(const od_tensor *got, const od_tensor *want, double toleranc
 }
 
 /* A program of fetches over the graph, run once on the engine; the fetched tensors are deep copies. */
-static bool run_once(od_engine *e, const od_graph *g, od_state *state, const od_value *feeds, const od_tensor *fed, int n_feeds,
+static inline bool run_once(od_engine *e, const od_graph *g, od_state *state, const od_value *feeds, const od_tensor *fed, int n_feeds,
                      const od_value *fetches, int n_fetches, od_tensor *copies) {
   od_program *p;
   od_tensor got[OUTPUTS + INPUTS];
@@ -224,7 +224,7 @@ static bool run_once(od_engine *e, const od_graph *g, od_state *state, const od_
 }
 
 /* The present inputs as feeds. */
-static int case_feeds(const op_case *c, const od_value *values, bool variables, od_value *feeds, od_tensor *fed) {
+static inline int case_feeds(const op_case *c, const od_value *values, bool variables, od_value *feeds, od_tensor *fed) {
   int n = 0;
   for (int i = 0; i < c->sample->n_in; i++) {
     if (!c->in[i].data || (variables && i > 0 && c->in[i].dtype == OD_F32)) continue;

@@ -41,7 +41,7 @@ def main(prefix):
                 if not want.size:
                     continue
                 error = np.abs(value.astype(np.float64) - want)
-                limit = 1e-6 * max(1.0, float(np.abs(want).max()))
+                limit = run.get("tolerance", 1e-6) * max(1.0, float(np.abs(want).max()))
                 if not error.max() <= limit:
                     k = int(error.argmax())
                     print("run %d: %s[%d] is %.9g, expected %.9g" % (i, name, k, value.ravel()[k], want.ravel()[k]))
