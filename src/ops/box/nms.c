@@ -6,15 +6,20 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "ops/box/nms_near.h"
 #include "ops/box/similarity.h"
 #include "ops/box/window.h"
 
+/* std::min and std::max as the kernels use them (NaN: the first stays), inlined, which fminf is not. */
+static inline float least(float a, float b) { return b < a ? b : a; }
+static inline float most(float a, float b) { return a < b ? b : a; }
+
 float od_nms_iou(const float *a, const float *b) {
-  float ay0 = fminf(a[0], a[2]), ay1 = fmaxf(a[0], a[2]), ax0 = fminf(a[1], a[3]), ax1 = fmaxf(a[1], a[3]);
-  float by0 = fminf(b[0], b[2]), by1 = fmaxf(b[0], b[2]), bx0 = fminf(b[1], b[3]), bx1 = fmaxf(b[1], b[3]);
+  float ay0 = least(a[0], a[2]), ay1 = most(a[0], a[2]), ax0 = least(a[1], a[3]), ax1 = most(a[1], a[3]);
+  float by0 = least(b[0], b[2]), by1 = most(b[0], b[2]), bx0 = least(b[1], b[3]), bx1 = most(b[1], b[3]);
   float area_a = (ay1 - ay0) * (ax1 - ax0), area_b = (by1 - by0) * (bx1 - bx0);
   if (area_a <= 0 || area_b <= 0) return 0;
-  float h = fmaxf(fminf(ay1, by1) - fmaxf(ay0, by0), 0), w = fmaxf(fminf(ax1, bx1) - fmaxf(ax0, bx0), 0);
+  float h = most(least(ay1, by1) - most(ay0, by0), 0), w = most(least(ax1, bx1) - most(ax0, bx0), 0);
   float both = h * w;
   return both / (area_a + area_b - both);
 }
@@ -47,21 +52,17 @@ typedef struct {
   const float *boxes;
   int64_t stride;
   float iou_threshold, score_threshold;
-  bool soft;
   float scale; /* -0.5 / sigma */
 } rule;
 
-/* Weighs e against the selections it has not met; false: suppressed outright. */
-static bool survives(entry *e, const rule *r, const int32_t *selected, int64_t count) {
-  for (int64_t j = count; j-- > e->begin;) { /* the latest first: neighbours in score overlap most */
+/* Soft scores: weighs e against the selections it has not met. */
+static void decay(entry *e, const rule *r, const int32_t *selected, int64_t count) {
+  for (int64_t j = count; j-- > e->begin;) { /* the latest first, as TensorFlow */
     float iou = od_nms_iou(r->boxes + e->index * r->stride, r->boxes + selected[j] * r->stride);
-    if (!r->soft && iou > r->iou_threshold) return false;
-    if (!r->soft) continue;
     e->score *= expf(r->scale * iou * iou); /* the threshold does not count then (TensorFlow 2.15, measured) */
     if (e->score <= r->score_threshold) break;
   }
   e->begin = (int32_t)count;
-  return true;
 }
 
 od_status od_nms(int32_t *selected, float *selected_scores, int64_t *count, const float *boxes, int64_t box_stride,
@@ -74,30 +75,38 @@ od_status od_nms(int32_t *selected, float *selected_scores, int64_t *count, cons
   if (n == 0 || max_output <= 0) return OD_OK;
   entry *heap;
   OD_TRY(od_new(&heap, (size_t)n, sizeof *heap));
-  rule r = {boxes, box_stride, iou_threshold, score_threshold, soft_sigma > 0, soft_sigma > 0 ? -0.5f / soft_sigma : 0};
-  int64_t left = 0, done = 0;
+  rule r = {boxes, box_stride, iou_threshold, score_threshold, soft_sigma > 0 ? -0.5f / soft_sigma : 0};
+  int64_t left = 0, taken = 0;
   for (int64_t i = 0; i < n; i++)
     if (scores[i * score_stride] > score_threshold) heap[left++] = (entry){scores[i * score_stride], (int32_t)i, 0};
   for (int64_t i = left / 2; i-- > 0;) sift_down(heap, left, i);
-  while (left > 0 && done < max_output) {
+  od_near *near = NULL; /* hard: the selections by place */
+  od_status st = OD_OK;
+  if (soft_sigma <= 0) OD_GO(st, od_near_new(&near, boxes, box_stride, n, max_output < left ? max_output : left, iou_threshold));
+  while (left > 0 && taken < max_output) {
     entry *top = &heap[0];
     float score = top->score;
-    bool ok = survives(top, &r, selected, done);
-    if (ok && top->score != score && top->score > score_threshold) {
+    bool stays = true;
+    if (near) stays = !od_near_overlaps(near, boxes + top->index * box_stride);
+    else decay(top, &r, selected, taken);
+    if (top->score != score && top->score > score_threshold) {
       sift_down(heap, left, 0); /* decayed: back into the queue */
       continue;
     }
-    if (ok && top->score == score) {
-      selected[done] = top->index;
-      if (selected_scores) selected_scores[done] = score;
-      done++;
+    if (stays && top->score == score) {
+      selected[taken] = top->index;
+      if (selected_scores) selected_scores[taken] = score;
+      if (near) od_near_add(near, boxes + top->index * box_stride);
+      taken++;
     }
     heap[0] = heap[--left];
     if (left > 0) sift_down(heap, left, 0);
   }
+  *count = taken;
+done:
+  od_near_free(near);
   od_free(heap);
-  *count = done;
-  return OD_OK;
+  return st;
 }
 
 /* ----------------------------------------------------------------------------------------------------------- one image */
