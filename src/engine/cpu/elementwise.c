@@ -41,7 +41,8 @@ static const struct {
 #undef X
 };
 
-static const char *const names[] = {
+/* Spreading is copying with steps of 0. */
+static const char *const names[] = {"broadcast_like", "reduce_sum_grad", "reduce_mean_grad",
 #define X(name, n_in, formula) #name,
     OD_SIMD_MAPS(X)
 #undef X
@@ -93,8 +94,45 @@ static void merge(self *s, const od_shape *shape, int64_t all[OPERANDS][OD_MAX_R
   }
 }
 
+/* The shape of a reduced tensor with the summed dimensions kept as 1. */
+static od_shape kept_shape(const od_reduce_params *p, const od_shape *x) {
+  od_shape s = *x;
+  for (int i = 0; i < s.rank && p->axes.n == 0; i++) s.dim[i] = 1;
+  for (int i = 0; i < p->axes.n; i++) s.dim[p->axes.v[i] < 0 ? p->axes.v[i] + s.rank : p->axes.v[i]] = 1;
+  return s;
+}
+
+static bool match_spread(od_cpu_draft *d) {
+  const od_node *n = d->node;
+  od_value y = {(od_node *)(uintptr_t)n, 0};
+  const od_type *out = od_cpu_type(d, y), *in = od_cpu_in_type(d, 0);
+  if (out->dtype != OD_F32 || in->dtype != OD_F32) return od_cpu_refuse(d, "not float32");
+  self *s = od_cpu_alloc(d, sizeof *s);
+  if (!s) return false;
+  const bool like = od_cpu_is(n, "broadcast_like");
+  const od_shape from = like ? in->shape : kept_shape(n->params, &out->shape);
+  int64_t all[OPERANDS][OD_MAX_RANK];
+  s->n_in = 1;
+  s->size = od_shape_size(&out->shape);
+  s->map = d->cpu->simd->copy;
+  if (od_cpu_is(n, "reduce_mean_grad") && s->size > 0) {
+    s->map = d->cpu->simd->scale;
+    s->p[0] = (float)((double)od_shape_size(&from) / (double)s->size);
+  }
+  spread(all[0], &from, &out->shape);
+  merge(s, &out->shape, all);
+  s->bf16_in[0] = od_cpu_stored(d, n->in[0]) == OD_BF16;
+  s->bf16_out = s->bf16_in[0] && od_cpu_wants_bf16(d);
+  s->chunks = od_cpu_chunks(d->cpu, s->size, 16384);
+  od_cpu_take_any(d, n->in[0]);
+  od_cpu_give(d, y, s->bf16_out ? OD_BF16 : OD_F32, -1);
+  d->note = s;
+  return true;
+}
+
 static bool match(od_cpu_draft *d) {
   const od_node *n = d->node;
+  if (od_cpu_is(n, "broadcast_like") || od_cpu_is(n, "reduce_sum_grad") || od_cpu_is(n, "reduce_mean_grad")) return match_spread(d);
   od_value y = {(od_node *)(uintptr_t)n, 0};
   const od_type *out = od_cpu_type(d, y);
   if (out->dtype != OD_F32 || n->n_in > OPERANDS) return od_cpu_refuse(d, "not float32");

@@ -16,6 +16,12 @@
   X(max_pool_grad)                                                                                                    \
   X(matmul)                                                                                                           \
   X(elementwise)                                                                                                      \
+  X(optimizer)                                                                                                        \
+  X(reduce_sum)                                                                                                       \
+  X(norm)                                                                                                             \
+  X(copy)                                                                                                             \
+  X(miner)                                                                                                            \
+  X(rows)                                                                                                             \
   X(ref)
 
 #define X(name) extern const od_cpu_kernel od_cpu_##name;

@@ -9,6 +9,7 @@
 
 /* Elementwise functions over float arrays: y may be a, b or c itself. name, inputs, formula in a, b, c and parameters p[]. */
 #define OD_SIMD_MAPS(X)                                                                                               \
+  X(copy, 1, a)                                                                                                       \
   X(relu, 1, a < 0 ? 0 : a)                                                                                           \
   X(relu6, 1, a < 0 ? 0 : a > 6 ? 6 : a)                                                                              \
   X(neg, 1, -a)                                                                                                       \
@@ -87,6 +88,9 @@ typedef struct {
   od_simd_dw_fn dw_data_stride2[2];
   /* dx += rest where x == y, and rest is used up there. */
   void (*max_grad)(float *dx, float *rest, const float *x, const float *y, int64_t n);
+  /* Does one of n boxes, given by coordinate (ymin, xmin, ymax, xmax, area), overlap `box` (the same five) with an IoU that may
+   * be above the threshold? Errs on the side of yes. */
+  bool (*overlaps)(const float *const *boxes, const float *box, int64_t n, float threshold);
   /* Optimizers, in place or not: y arrays may be the x arrays. p: see the formulas in ops/optim.h. */
   void (*momentum)(float *var, float *acc, const float *v, const float *a, const float *g, int64_t n, float lr, float momentum, bool nesterov);
   void (*rmsprop)(float *var, float *ms, float *mom, const float *v, const float *s, const float *m, const float *g, int64_t n, float lr,

@@ -166,13 +166,26 @@ static void max_grad(float *dx, float *rest, const float *x, const float *y, int
   }
 }
 
+static bool overlaps(const float *const *boxes, const float *box, int64_t n, float threshold) {
+  const float *y0 = boxes[0], *x0 = boxes[1], *y1 = boxes[2], *x1 = boxes[3], *area = boxes[4];
+  const float by0 = box[0], bx0 = box[1], by1 = box[2], bx1 = box[3], barea = box[4];
+  const float low = threshold * 0.99999f; /* far more than rounding */
+  int32_t any = 0;
+  _Pragma("omp simd reduction(| : any)") for (int64_t i = 0; i < n; i++) {
+    const float t = y0[i] > by0 ? y0[i] : by0, l = x0[i] > bx0 ? x0[i] : bx0, b = y1[i] < by1 ? y1[i] : by1, r = x1[i] < bx1 ? x1[i] : bx1;
+    const float h = b - t, w = r - l, both = h * w;
+    any |= (h > 0) & (w > 0) & !(both < low * (area[i] + barea - both));
+  }
+  return any != 0;
+}
+
 /* --------------------------------------------------------------------------------------------------------- optimizers */
 static void momentum(float *var, float *acc, const float *v, const float *a, const float *g, int64_t n, float lr, float m, bool nesterov) {
   if (nesterov) {
     EACH(i, n) {
       const float t = a[i] * m + g[i];
       acc[i] = t;
-      var[i] = v[i] - lr * (g[i] + m * t);
+      var[i] = v[i] - (g[i] * lr + t * m * lr);
     }
   } else {
     EACH(i, n) {
@@ -187,7 +200,7 @@ static void rmsprop(float *var, float *ms, float *mom, const float *v, const flo
                     float decay, float momentum_, float epsilon) {
   EACH(i, n) {
     const float t = s[i] + (g[i] * g[i] - s[i]) * (1 - decay);
-    const float u = m[i] * momentum_ + lr * g[i] / __builtin_sqrtf(t + epsilon);
+    const float u = m[i] * momentum_ + g[i] * lr / __builtin_sqrtf(t + epsilon);
     ms[i] = t;
     mom[i] = u;
     var[i] = v[i] - u;
@@ -224,5 +237,5 @@ const od_cpu_simd OD_SIMD_TABLE = {
     .bn_grad_sums = {bn_grad_sums_f, bn_grad_sums_b}, .bn_grad_apply = {bn_grad_apply_f, bn_grad_apply_b},
     .row_sums = {row_sums_f, row_sums_b},
     .dw_weights = {dw_weights_f, dw_weights_b}, .dw_data_stride2 = {dw_data2_f, dw_data2_b},
-    .max_grad = max_grad, .momentum = momentum, .rmsprop = rmsprop, .adam = adam, .moving_average = moving_average, .axpy = axpy,
+    .max_grad = max_grad, .overlaps = overlaps, .momentum = momentum, .rmsprop = rmsprop, .adam = adam, .moving_average = moving_average, .axpy = axpy,
 };
