@@ -371,6 +371,14 @@ void od_tf_attr_shape(od_tf *t, const char *name, const od_shape *v) {
   attr_take(t, name, &s);
 }
 
+void od_tf_attr_shapes(od_tf *t, const char *name, const od_shape *v, int n) {
+  od_str s = OD_STR_INIT;
+  size_t list = od_wire_begin(&s, VALUE_LIST);
+  for (int i = 0; i < n; i++) put_shape(&s, 7, &v[i]);
+  od_wire_end(&s, list);
+  attr_take(t, name, &s);
+}
+
 /* ---------------------------------------------------------------------------------------------------------- constants */
 static const char *add_const(od_tf *t, const char *suffix, const od_tensor *v, bool borrowed) {
   if (t->failed) return "";

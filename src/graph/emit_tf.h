@@ -30,10 +30,11 @@ void od_tf_attr_text(od_tf *t, const char *name, const char *v);
 void od_tf_attr_ints(od_tf *t, const char *name, const int64_t *v, int n);
 void od_tf_attr_types(od_tf *t, const char *name, const od_dtype *v, int n);
 void od_tf_attr_shape(od_tf *t, const char *name, const od_shape *v);
+void od_tf_attr_shapes(od_tf *t, const char *name, const od_shape *v, int n);
 
 /* Const nodes. */
 const char *od_tf_const(od_tf *t, const char *suffix, const od_tensor *value);
-const char *od_tf_const_i32(od_tf *t, const char *suffix, int32_t v);              /* scalar */
+const char *od_tf_const_i32(od_tf *t, const char *suffix, int32_t v);                /* scalar */
 const char *od_tf_const_i32s(od_tf *t, const char *suffix, const int32_t *v, int n); /* vector */
 const char *od_tf_const_f32(od_tf *t, const char *suffix, float v);
 
@@ -67,8 +68,10 @@ const char *od_tf_while_result(const od_tf_loop *w, int i);
  * orders reads and writes, is od_tf_output(t, handle, 1) and is what a loop carries. */
 const char *od_tf_array(od_tf *t, const char *suffix, od_dtype dtype, const char *size);
 /* Fills the array with the rows of value; gives the new flow. */
-const char *od_tf_array_scatter(od_tf *t, const char *suffix, od_dtype dtype, const char *handle, const char *value, const char *flow);
-const char *od_tf_array_read(od_tf *t, const char *suffix, od_dtype dtype, const char *handle, const char *index, const char *flow);
+const char *od_tf_array_scatter(od_tf *t, const char *suffix, od_dtype dtype, const char *handle, const char *value,
+                                const char *flow);
+const char *od_tf_array_read(od_tf *t, const char *suffix, od_dtype dtype, const char *handle, const char *index,
+                             const char *flow);
 const char *od_tf_array_write(od_tf *t, const char *suffix, od_dtype dtype, const char *handle, const char *index,
                               const char *value, const char *flow);
 /* The first `size` elements stacked. element: shape of one, may hold -1, rank -1: unknown. */

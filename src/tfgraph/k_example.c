@@ -1,4 +1,5 @@
-/* tf.Example inside a graph: ParseSingleExample and ParseExampleV2 with one serialized Example (what a map over a batch calls).
+/* tf.Example inside a graph: ParseSingleExample and ParseExampleV2 with one serialized Example (what a map over a batch calls), and
+ * ParseExample over a batch.
  * Sparse features come as [n,1] indices, [n] values and [1] shape; dense ones with their fixed shape, from the default where
  * the key is absent. */
 #include <string.h>
@@ -8,6 +9,7 @@
 
 od_status tg_parse_example_v2(tg_call *c);
 od_status tg_parse_single_example(tg_call *c);
+od_status tg_parse_example(tg_call *c);
 
 static od_status values_into(tg_call *c, od_example *ex, const char *key, od_dtype dtype, int out,
                              const od_shape *shape, size_t *count) {
@@ -98,6 +100,62 @@ static od_status parse(tg_call *c, bool v2) {
       OD_GO(st, dense_out(c, &ex, key, k, 3 * (int)n_sparse + k, (v2 ? 5 : 1) + k));
     else
       OD_GO(st, sparse_out(c, &ex, key, k, (int)n_sparse));
+  }
+done:
+  od_example_free(&ex);
+  return od_fail_context(st, "node %s (%s)", c->node->name, c->node->op);
+}
+
+/* ParseExample over a batch, dense features only: [B] + shape each. Inputs: serialized [B], names, a scalar key each, a default
+ * each. */
+od_status tg_parse_example(tg_call *c) {
+  const od_tensor *serialized = tg_in(c, 0);
+  int n = (int)tg_attr_int(c->node, "Ndense", 0);
+  if (tg_attr_int(c->node, "Nsparse", 0) != 0)
+    return od_fail(OD_EUNSUPPORTED, "node %s (%s): sparse features of a batch", c->node->name, c->node->op);
+  if (tg_attr_types(c->node, "Tdense") != n) return tg_fail(c, "Ndense and Tdense differ");
+  OD_TRY(tg_rank(c, 0, 1));
+  int64_t batch = serialized->shape.dim[0];
+  od_example ex = OD_EXAMPLE_INIT;
+  od_status st = OD_OK;
+  for (int64_t b = 0; b < batch; b++) {
+    const od_bytes *text = (const od_bytes *)serialized->data + b;
+    OD_GO(st, od_example_parse(&ex, text->data, text->size));
+    for (int k = 0; k < n; k++) {
+      char key[512];
+      if (od_tensor_size(tg_in(c, 2 + k)) != 1) OD_GO(st, tg_fail(c, "a key must be a scalar"));
+      const od_bytes *name = tg_in(c, 2 + k)->data;
+      OD_GO(st, key_text(c, key, sizeof key, name->data, name->size));
+      tg_value whole = c->out[k]; /* the batch so far; the feature of this Example takes its place for a moment */
+      c->out[k] = (tg_value){0};
+      st = dense_out(c, &ex, key, k, k, 2 + n + k);
+      tg_value one = c->out[k];
+      c->out[k] = whole;
+      if (st == OD_OK && !whole.buf) {
+        od_shape s = one.t.shape;
+        if (s.rank == OD_MAX_RANK) st = tg_fail(c, "rank above %d", OD_MAX_RANK);
+        memmove(s.dim + 1, s.dim, sizeof *s.dim * (OD_MAX_RANK - 1));
+        s.dim[0] = batch;
+        s.rank++;
+        if (st == OD_OK) st = tg_new_out(c, k, one.t.dtype, &s);
+      }
+      if (st == OD_OK) {
+        int64_t size = od_tensor_size(&one.t);
+        st = tg_copy_elements(one.t.dtype, (char *)c->out[k].t.data + (size_t)(b * size) * od_dtype_size(one.t.dtype),
+                              one.t.data, size);
+      }
+      tg_value_drop(c->graph, &one);
+      OD_GO(st, st);
+    }
+  }
+  for (int k = 0; k < n && batch == 0; k++) {
+    od_shape s = OD_SCALAR;
+    if (!tg_attr_shape_at(c->node, "dense_shapes", k, &s) || s.rank == OD_MAX_RANK)
+      OD_GO(st, tg_fail(c, "too few shapes"));
+    memmove(s.dim + 1, s.dim, sizeof *s.dim * (OD_MAX_RANK - 1));
+    s.dim[0] = 0;
+    s.rank++;
+    OD_GO(st, tg_new_out(c, k, tg_out_type(c, k), &s));
   }
 done:
   od_example_free(&ex);

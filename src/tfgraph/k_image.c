@@ -57,7 +57,7 @@ static od_status resize_bilinear_run(tg_call *c) {
   OD_TRY(tg_new_out(c, 0, OD_F32, &OD_SHAPE(batch, h, w, ch)));
   float sy = resize_scale(ih, h, corners), sx = resize_scale(iw, w, corners);
   float *out = c->out[0].t.data;
-#pragma omp parallel for if (batch * h * w * ch > 1 << 14)
+#pragma omp parallel for if (batch * h * w * ch > 1 << 17)
   for (int64_t row = 0; row < batch * h; row++) {
     lerp y, xx;
     bilinear_at(&y, row % h, ih, sy, half);
@@ -126,7 +126,7 @@ static od_status crop_and_resize_run(tg_call *c) {
       return tg_fail(c, "a box of picture %d of %lld", ((const int32_t *)index->data)[r], (long long)batch);
   OD_TRY(tg_new_out(c, 0, OD_F32, &OD_SHAPE(rois, h, w, ch)));
   float *out = c->out[0].t.data;
-#pragma omp parallel for if (rois * h * w * ch > 1 << 14)
+#pragma omp parallel for if (rois * h * w * ch > 1 << 17)
   for (int64_t row = 0; row < rois * h; row++) {
     const float *b = (const float *)boxes->data + row / h * 4;
     int64_t base = (int64_t)((const int32_t *)index->data)[row / h] * ih * iw * ch;
@@ -354,6 +354,7 @@ static od_status decode_raw_run(tg_call *c) {
 
 od_status tg_parse_example_v2(tg_call *c);
 od_status tg_parse_single_example(tg_call *c);
+od_status tg_parse_example(tg_call *c);
 
 const tg_kernel tg_kernels_image[] = {
     {"CropAndResize", "T,float,int32,int32->float", "T method? extrapolation_value?", crop_and_resize_run, 0},
@@ -368,6 +369,9 @@ const tg_kernel tg_kernels_image[] = {
     {"NonMaxSuppressionV4", "T,T,int32,T_threshold,T_threshold->int32,int32",
      "T=float T_threshold=float pad_to_max_output_size?", nms_run, 4},
     {"NonMaxSuppressionV5", "T,T,int32,T,T,T->int32,T,int32", "T=float pad_to_max_output_size?", nms_run, 5},
+    {"ParseExample",
+     "string,string,Nsparse*string,Ndense*string,Tdense...->Nsparse*int64,sparse_types...,Nsparse*int64,Tdense...",
+     "Nsparse Ndense sparse_types Tdense dense_shapes", tg_parse_example, 0},
     {"ParseExampleV2",
      "string,string,string,string,string,Tdense...->num_sparse*int64,sparse_types...,num_sparse*int64,Tdense...,ragged_"
      "value_types...,"
