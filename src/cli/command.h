@@ -51,9 +51,12 @@ typedef struct {
 
 #define OD_COMMAND_LIST(X)                                                                                            \
   X(config)                                                                                                           \
+  X(detect)                                                                                                           \
   X(create_pascal_tf_record)                                                                                          \
   X(draw_shapes)                                                                                                      \
   X(eval)                                                                                                             \
+  X(import)                                                                                                           \
+  X(inspect)                                                                                                          \
   X(train)
 
 #define X(name) extern const od_command od_cmd_##name;

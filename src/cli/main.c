@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cli/command.h"
-#include "cli/version.h"
+#include "base/version.h"
 
 static const od_command *const commands[] = {
 #define X(name) &od_cmd_##name,

@@ -1,0 +1,216 @@
+/* objdet detect: looks at pictures with a checkpoint, a frozen graph or a SavedModel (ours or the original's); draws the boxes,
+ * writes detections.jsonl. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "cli/common.h"
+#include "eval/detector.h"
+#include "eval/graph_detector.h"
+#include "eval/pictures.h"
+#include "image/decode.h"
+#include "image/encode.h"
+#include "io/file.h"
+#include "io/path.h"
+
+typedef struct {
+  const od_args *a;
+  const od_reporter *r;
+  od_pipeline pipeline;
+  od_detector *detector;    /* a checkpoint, */
+  od_graph_detector *graph; /* or a graph */
+  od_label_map *labels;     /* may be NULL */
+  const char *folder;
+  od_str lines; /* detections.jsonl */
+  double seconds;
+  uint64_t looked;
+} session;
+
+/* ------------------------------------------------------------------------------------------------------------ pictures */
+static bool is_picture(const char *name) {
+  static const char *const endings[] = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".JPG", ".JPEG", ".PNG"};
+  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+    if (od_ends_with(name, endings[i])) return true;
+  return false;
+}
+
+/* Files, folders (their pictures, sorted) and patterns. */
+static od_status list_pictures(od_strings *out, const char *const *words, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    if (!od_path_is_dir(words[i])) {
+      OD_TRY(od_path_glob(out, words[i]));
+      continue;
+    }
+    od_strings names = OD_STRINGS_INIT;
+    od_status st = od_path_list(&names, words[i]);
+    for (size_t k = 0; k < names.count && st == OD_OK; k++) {
+      char *path = NULL;
+      if (!is_picture(names.items[k])) continue;
+      st = od_path_join(&path, words[i], names.items[k]);
+      if (st == OD_OK) st = od_strings_add(out, path);
+      od_free(path);
+    }
+    od_strings_free(&names);
+    OD_TRY(st);
+  }
+  return out->count ? OD_OK : od_fail(OD_ENOENT, "there are no pictures (jpg, png, bmp, gif) in what was named");
+}
+
+static od_status load(od_image *out, const char *path) {
+  char *bytes = NULL;
+  size_t size;
+  OD_TRY(od_file_read_all(&bytes, &size, path, (uint64_t)1 << 30));
+  od_status st = od_fail_context(od_image_decode(out, bytes, size, 3), "%s", path);
+  od_free(bytes);
+  return st;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- results */
+static json_t *detections_json(const session *s, const char *path, const od_image *image, const od_detections *d, double least) {
+  json_t *list = json_array();
+  for (int i = 0; i < d->n; i++) {
+    const float *b = d->boxes + 4 * i;
+    const char *name = s->labels ? od_label_map_name(s->labels, d->classes[i], true) : NULL;
+    if (!((double)d->scores[i] >= least)) continue;
+    json_t *o = json_pack("{s:i,s:f,s:[f,f,f,f]}", "class", d->classes[i], "score", (double)d->scores[i], "box", (double)b[0], (double)b[1],
+                          (double)b[2], (double)b[3]);
+    if (name) json_object_set_new(o, "name", json_string(name));
+    json_array_append_new(list, o);
+  }
+  return json_pack("{s:s,s:i,s:i,s:o}", "image", path, "height", image->height, "width", image->width, "detections", list);
+}
+
+static od_status note(session *s, const char *path, const od_image *image, const od_detections *d) {
+  json_t *j = detections_json(s, path, image, d, od_arg_float(s->a, "min_score_json"));
+  char *line = json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_SORT_KEYS);
+  json_decref(j);
+  if (!line) return od_fail(OD_ENOMEM, "out of memory: detections of %s", path);
+  od_str_addf(&s->lines, "%s\n", line);
+  od_status st = OD_OK;
+  if (od_arg_bool(s->a, "json") && printf("%s\n", line) < 0) st = od_fail(OD_EIO, "stdout cannot be written");
+  free(line);
+  return st;
+}
+
+static od_status write_picture(const session *s, const char *path, od_image *image, const od_detections *d) {
+  od_str bytes = OD_STR_INIT;
+  char *target = NULL, name[512];
+  const char *base = od_path_base(path), *dot = strrchr(base, '.');
+  snprintf(name, sizeof name, "%.*s.jpg", dot ? (int)(dot - base) : (int)strlen(base), base);
+  od_status st;
+  OD_GO(st, od_draw_detections(image, d, s->labels, (float)od_arg_float(s->a, "min_score"), (int)od_arg_int(s->a, "max_boxes"), s->r));
+  OD_GO(st, od_jpeg_encode(&bytes, image, 92));
+  OD_GO(st, od_path_join(&target, s->folder, name));
+  st = od_file_write_all(target, bytes.data, bytes.len);
+done:
+  od_free(target);
+  od_str_free(&bytes);
+  return st;
+}
+
+static od_status look_at(session *s, const char *path) {
+  od_image image = {0};
+  od_detections found;
+  od_status st;
+  OD_GO(st, load(&image, path));
+  double start = od_now();
+  OD_GO(st, s->detector ? od_detector_look(s->detector, &image, &found) : od_graph_detector_look(s->graph, &image, &found));
+  s->seconds += od_now() - start;
+  s->looked++;
+  OD_GO(st, note(s, path, &image, &found));
+  st = write_picture(s, path, &image, &found);
+done:
+  od_image_free(&image);
+  return st;
+}
+
+/* --------------------------------------------------------------------------------------------------------------- setup */
+static od_status open_labels(session *s) {
+  const char *path = od_arg_text(s->a, "label_map_path");
+  const od_pb_pipeline *c = s->pipeline.config;
+  if (!path && c && c->n_eval_input_reader) path = c->eval_input_reader[0]->label_map_path;
+  bool own = od_arg_given(s->a, "label_map_path");
+  if (!path || !*path || (!own && !od_path_is_file(path))) { /* the config's path is of the training machine */
+    od_warn(s->r, "no label map (--label_map_path): classes are shown by number");
+    return OD_OK;
+  }
+  return od_label_map_load(&s->labels, path);
+}
+
+static od_status open_session(session *s) {
+  const char *checkpoint = od_arg_text(s->a, "checkpoint"), *graph = od_arg_text(s->a, "graph"), *saved = od_arg_text(s->a, "saved_model");
+  OD_TRY(od_arg_required(s->a, "output_directory"));
+  if ((checkpoint != NULL) + (graph != NULL) + (saved != NULL) != 1)
+    return od_fail(OD_EUSAGE, "detect wants one of --checkpoint (with --pipeline_config_path), --graph and --saved_model");
+  if (checkpoint) {
+    OD_TRY(od_load_pipeline(&s->pipeline, s->a));
+    od_detector_options o = {.model = s->pipeline.config->model,
+                             .averages = OD_SET(s->pipeline.config->eval_config, EvalConfig)->use_moving_averages};
+    OD_TRY(od_read_engine_flags(&o.engine, s->a));
+    OD_TRY(od_detector_new(&s->detector, &o));
+    OD_TRY(od_detector_restore(s->detector, checkpoint));
+  } else {
+    OD_TRY(od_graph_detector_new(&s->graph, graph ? graph : saved));
+  }
+  OD_TRY(open_labels(s));
+  return od_path_make_dirs(s->folder);
+}
+
+static od_status look_at_all(session *s) {
+  const char *const *words;
+  size_t n = od_arg_words(s->a, &words);
+  od_strings files = OD_STRINGS_INIT;
+  od_progress progress;
+  if (n == 0) return od_fail(OD_EUSAGE, "detect wants pictures, or folders of pictures");
+  od_status st = list_pictures(&files, words, n);
+  od_progress_start(&progress, s->r, "pictures", 0, files.count);
+  for (size_t i = 0; i < files.count && st == OD_OK; i++) {
+    st = od_stop_check();
+    if (st == OD_OK) st = look_at(s, files.items[i]);
+    od_progress_step(&progress, i + 1);
+  }
+  od_progress_end(&progress);
+  od_strings_free(&files);
+  OD_TRY(st);
+  char *path = NULL;
+  OD_TRY(od_str_check(&s->lines));
+  OD_TRY(od_path_join(&path, s->folder, "detections.jsonl"));
+  st = od_file_write_all(path, s->lines.data, s->lines.len);
+  od_free(path);
+  od_info(s->r, "%llu pictures, %.1f a second; drawn pictures and detections.jsonl in %s", (unsigned long long)s->looked,
+          s->seconds > 0 ? (double)s->looked / s->seconds : 0, s->folder);
+  return st;
+}
+
+static od_status run(const od_args *a, const od_reporter *r) {
+  session s = {.a = a, .r = r, .folder = od_arg_text(a, "output_directory")};
+  od_status st = open_session(&s);
+  if (st == OD_OK) st = look_at_all(&s);
+  od_detector_free(s.detector);
+  od_graph_detector_free(s.graph);
+  od_label_map_free(s.labels);
+  od_pipeline_free(&s.pipeline);
+  od_str_free(&s.lines);
+  return st;
+}
+
+static const od_flag flags[] = {
+    {"checkpoint", OD_FLAG_TEXT, NULL, "a checkpoint: prefix, .index, .data file or folder"},
+    {"pipeline_config_path", OD_FLAG_TEXT, NULL, "the checkpoint's pipeline.config"},
+    {"graph", OD_FLAG_TEXT, NULL, "a frozen graph, or a folder that export_inference_graph wrote"},
+    {"saved_model", OD_FLAG_TEXT, NULL, "a SavedModel folder"},
+    {"label_map_path", OD_FLAG_TEXT, NULL, "label map for the names; default: the config's"},
+    {"output_directory", OD_FLAG_TEXT, NULL, "takes the drawn pictures and detections.jsonl"},
+    {"min_score", OD_FLAG_FLOAT, "0.5", "boxes above this score are drawn"},
+    {"max_boxes", OD_FLAG_INT, "20", "at most so many are drawn"},
+    {"min_score_json", OD_FLAG_FLOAT, "0", "detections from this score on are written to detections.jsonl"},
+    {"json", OD_FLAG_BOOL, "false", "print the JSON lines to stdout too"},
+    OD_COMMON_FLAGS,
+    {0},
+};
+
+const od_command od_cmd_detect = {"detect", "looks at pictures with a checkpoint, a frozen graph or a SavedModel", "IMAGES...", flags, run};
