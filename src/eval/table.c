@@ -42,6 +42,23 @@ static void row(od_str *out, const char *name, int column, double value) {
 
 static bool by_class(const char *rest) { return strstr(rest, "ByCategory") != NULL; }
 
+/* Is this the first figure of its family. */
+static bool opens_family(const od_metric *metrics, size_t i) {
+  for (size_t k = 0; k < i; k++)
+    if (same_family(metrics[i].tag, metrics[k].tag)) return false;
+  return true;
+}
+
+/* The rows of one family from its first figure on: those of classes, or the others. */
+static void rows_of(od_str *out, const od_metric *metrics, size_t first, size_t n, int column, bool classes) {
+  const char *rest;
+  for (size_t k = first; k < n; k++) {
+    if (!same_family(metrics[first].tag, metrics[k].tag)) continue;
+    (void)family(metrics[k].tag, &rest);
+    if (by_class(rest) == classes) row(out, rest, column, metrics[k].value);
+  }
+}
+
 od_status od_eval_table(od_str *out, const od_metric *metrics, size_t n) {
   int column = 0;
   const char *rest;
@@ -50,17 +67,11 @@ od_status od_eval_table(od_str *out, const od_metric *metrics, size_t n) {
     if (width(rest) + 2 > column) column = width(rest) + 2;
   }
   for (size_t i = 0; i < n; i++) {
-    bool seen = false;
-    for (size_t k = 0; k < i && !seen; k++) seen = same_family(metrics[i].tag, metrics[k].tag);
-    if (seen) continue;
+    if (!opens_family(metrics, i)) continue;
     size_t length = family(metrics[i].tag, &rest);
     if (length) od_str_addf(out, "%.*s\n", (int)length, metrics[i].tag);
-    for (int classes = 0; classes < 2; classes++)
-      for (size_t k = i; k < n; k++) {
-        if (!same_family(metrics[i].tag, metrics[k].tag)) continue;
-        (void)family(metrics[k].tag, &rest);
-        if (by_class(rest) == (classes == 1)) row(out, rest, column, metrics[k].value);
-      }
+    rows_of(out, metrics, i, n, column, false);
+    rows_of(out, metrics, i, n, column, true);
   }
   return od_str_check(out);
 }
