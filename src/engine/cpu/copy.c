@@ -1,4 +1,4 @@
-/* Moving data: concat and its gradient, slice and its gradient, pad, transpose. Each is a list of boxes copied from one tensor
+/* Moving data: concat and its gradient, slice and its gradient, pad, transpose, ones and zeros. Each is a list of boxes copied from one tensor
  * into another, over ground filled before; boxes are cut by their first dimensions among threads. Values of two float types meet
  * here too: bfloat16 is widened on the way. */
 #include <string.h>
@@ -134,14 +134,18 @@ static bool match(od_cpu_draft *d) {
   od_value v = {(od_node *)(uintptr_t)n, 0};
   const od_type *y = od_cpu_type(d, v), *x = od_cpu_in_type(d, 0);
   if (y->dtype == OD_STRING) return od_cpu_refuse(d, "strings");
-  if (y->shape.rank == 0) return od_cpu_refuse(d, "a scalar");
+  const bool ones = od_cpu_is(n, "ones_like"), zeros = od_cpu_is(n, "zeros_like");
+  if (y->shape.rank == 0 && !ones && !zeros) return od_cpu_refuse(d, "a scalar");
   self *s = od_cpu_alloc(d, sizeof *s);
   if (!s) return false;
   s->boxes = od_cpu_alloc(d, sizeof *s->boxes * (size_t)n->n_in);
   if (!s->boxes) return false;
   s->element = od_dtype_size(y->dtype);
   s->size = od_shape_size(&y->shape);
-  if (od_cpu_is(n, "concat")) {
+  if (ones || zeros) {
+    s->fills = true;
+    s->value = ones;
+  } else if (od_cpu_is(n, "concat")) {
     match_concat(d, s, y);
     for (int k = 0; k < n->n_in; k++) {
       s->boxes[k].widen = od_cpu_stored(d, n->in[k]) == OD_BF16 && y->dtype == OD_F32;
@@ -237,5 +241,6 @@ static od_status run(void *self_, const od_cpu_call *c) {
 }
 
 const od_cpu_kernel od_cpu_copy = {.name = "copy",
-                                   .ops = (const char *const[]){"concat", "concat_grad", "slice", "slice_grad", "pad", "transpose", NULL},
+                                   .ops = (const char *const[]){"concat", "concat_grad", "slice", "slice_grad", "pad", "transpose", "ones_like",
+                                                              "zeros_like", NULL},
                                    .match = match, .create = create, .run = run};
