@@ -18,7 +18,7 @@ static od_status need_rgb(const od_picture *s) {
                  s->image.channels);
 }
 
-static void brightness(od_fimage *im, float delta) {
+void od_adjust_brightness(od_fimage *im, float delta) {
   size_t n = values_of(im);
   for (size_t i = 0; i < n; i++) im->data[i] = clip255((im->data[i] / 255.0f + delta) * 255.0f);
 }
@@ -66,7 +66,7 @@ static void hue_pixel(float *p, float turn) {
   for (int k = 0; k < 3; k++) p[k] = clip255(v[k] * 255.0f);
 }
 
-static void hue(od_fimage *im, float turn) {
+void od_adjust_hue(od_fimage *im, float turn) {
   size_t n = pixels_of(im);
   for (size_t i = 0; i < n; i++) hue_pixel(im->data + 3 * i, turn);
 }
@@ -104,7 +104,7 @@ typedef ObjectDetection__Protos__AdjustGamma gamma_message;
 
 static od_status brightness_run(od_picture *s, const void *message, od_key key) {
   float d = ((const adjust_brightness *)message)->max_delta;
-  brightness(&s->image, od_draw_range(key, 0, -d, d));
+  od_adjust_brightness(&s->image, od_draw_range(key, 0, -d, d));
   return OD_OK;
 }
 
@@ -117,7 +117,7 @@ static od_status contrast_run(od_picture *s, const void *message, od_key key) {
 static od_status hue_run(od_picture *s, const void *message, od_key key) {
   float d = ((const adjust_hue *)message)->max_delta;
   OD_TRY(need_rgb(s));
-  hue(&s->image, od_draw_range(key, 0, -d, d));
+  od_adjust_hue(&s->image, od_draw_range(key, 0, -d, d));
   return OD_OK;
 }
 
@@ -137,10 +137,10 @@ static od_status distort_check(const void *message) {
 static od_status distort_run(od_picture *s, const void *message, od_key key) {
   OD_TRY(need_rgb(s));
   float turn = od_draw_range(key, 2, -0.2f, 0.2f), c = od_draw_range(key, 3, 0.5f, 1.5f);
-  brightness(&s->image, od_draw_range(key, 0, -32.0f / 255.0f, 32.0f / 255.0f));
+  od_adjust_brightness(&s->image, od_draw_range(key, 0, -32.0f / 255.0f, 32.0f / 255.0f));
   if (((const distort *)message)->color_ordering == 1) contrast(&s->image, c);
   saturation(&s->image, od_draw_range(key, 1, 0.5f, 1.5f));
-  hue(&s->image, turn);
+  od_adjust_hue(&s->image, turn);
   if (((const distort *)message)->color_ordering == 0) contrast(&s->image, c);
   return OD_OK;
 }

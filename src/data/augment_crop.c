@@ -209,14 +209,16 @@ static od_status ssd_fixed_run(od_picture *s, const void *message, od_key key) {
   const ssd_fixed *m = message;
   static const float steps[7] = {0.0f, 0.1f, 0.3f, 0.5f, 0.7f, 0.9f, 1.0f};
   size_t i = (size_t)od_rng_below(od_key_name(key, "choice"), 0, m->n_operations ? m->n_operations : 7);
-  od_crop_rule r = {steps[i % 7], m->aspect_ratio, m->aspect_ratio, 0.1f, 1.0f, steps[i % 7], 0.15f, true};
+  /* Without operations the original ignores aspect_ratio and takes 1; so do we. */
+  float aspect = m->n_operations ? m->aspect_ratio : 1.0f;
+  od_crop_rule r = {steps[i % 7], aspect, aspect, 0.1f, 1.0f, steps[i % 7], 0.15f, true};
   if (m->n_operations > 0) {
     const ObjectDetection__Protos__SSDRandomCropFixedAspectRatioOperation *o = m->operations[i];
-    r = (od_crop_rule){o->min_object_covered, m->aspect_ratio,   m->aspect_ratio, o->min_area,
-                       o->max_area,           o->overlap_thresh, o->random_coef,  o->clip_boxes};
+    r = (od_crop_rule){o->min_object_covered, aspect,         aspect,       o->min_area, o->max_area,
+                       o->overlap_thresh,     o->random_coef, o->clip_boxes};
   }
   OD_TRY(od_crop_random(s, &r, key));
-  return od_crop_to_aspect(s, m->aspect_ratio, 0.3f, true, od_key_name(key, "aspect"));
+  return od_crop_to_aspect(s, aspect, 0.3f, true, od_key_name(key, "aspect"));
 }
 
 #define STEP(upper) OBJECT_DETECTION__PROTOS__PREPROCESSING_STEP__PREPROCESSING_STEP_##upper

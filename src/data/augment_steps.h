@@ -38,6 +38,10 @@ OD_MUST_CHECK od_status od_cut(od_picture *s, int y, int x, int height, int widt
 OD_MUST_CHECK od_status od_resize_sample(od_picture *s, int height, int width, od_resize_method method,
                                          od_corners corners);
 
+/* tf.image.adjust_brightness (delta of the range 0..1) and adjust_hue (turn of the whole circle) on 0..255. */
+void od_adjust_brightness(od_fimage *image, float delta);
+void od_adjust_hue(od_fimage *image, float turn);
+
 /* Uniform float in [low, high). */
 static inline float od_draw_range(od_key key, uint64_t i, float low, float high) {
   return od_rng_f32(key, i) * (high - low) + low;

@@ -12,10 +12,11 @@ static ObjectDetection__Protos__InputReader reader;
 static ObjectDetection__Protos__TFRecordInputReader files;
 static char *path;
 
-/* A reader of one path; od_free(path) is left to the end of the process. */
+/* A reader of one path. */
 static od_input_options options_for(const char *record, int batch) {
   object_detection__protos__input_reader__init(&reader);
   object_detection__protos__tfrecord_input_reader__init(&files);
+  od_free(path);
   path = od_strdup(record);
   files.n_input_path = 1;
   files.input_path = &path;
