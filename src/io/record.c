@@ -33,7 +33,7 @@ static uint64_t max_of(const od_record_options *o) { return o && o->max_record ?
  * about one CR LF in 65536 bytes: none where several are due, or one at every LF, gives it away. */
 static const char *advice(od_file *f) {
   enum { LOOK = 64 << 20 };
-  static const char *const plain = "the file is damaged: make it or fetch it again";
+  static const char *const plain = "make the file or fetch it again";
   uint8_t *b = od_alloc(PIECE);
   if (!b) return plain;
   double lf = 0, cr = 0, pairs = 0, bytes = 0;
@@ -60,8 +60,7 @@ static const char *advice(od_file *f) {
 }
 
 static od_status bad(od_file *f, uint64_t number, uint64_t offset, const char *what, od_record_compression c) {
-  od_status st =
-      od_fail(OD_EDATA, "%s", c == OD_RECORD_PLAIN ? advice(f) : "the file is damaged: make it or fetch it again");
+  od_status st = od_fail(OD_EDATA, "%s", c == OD_RECORD_PLAIN ? advice(f) : "make the file or fetch it again");
   return od_fail_context(st, "%s: record %llu at byte %llu%s: %s", od_file_path(f), (unsigned long long)number,
                          (unsigned long long)offset, c == OD_RECORD_PLAIN ? "" : " (unpacked)", what);
 }
@@ -214,8 +213,8 @@ static od_status read_record(od_record_reader *r, od_view *payload) {
   if (got < sizeof head) return bad_frame(r, "the file ends inside the record's head; it was cut off");
   if (!head_is_right(head))
     return bad_frame(r, r->number == 0 && r->start == 0
-                            ? "the CRC of the length is wrong at the very start: this is no TFRecord file, or"
-                            : "the CRC of the length is wrong;");
+                            ? "the CRC of the length is wrong at the very start, as if this were no TFRecord file"
+                            : "the CRC of the length is wrong");
   uint64_t size = od_load_u64(head);
   if (size > r->max) {
     r->dead = true;
@@ -231,7 +230,7 @@ static od_status read_record(od_record_reader *r, od_view *payload) {
   if (got < sizeof tail) return bad_frame(r, "the file ends inside the CRC of the payload; it was cut off");
   if (od_crc32c_mask(od_crc32c(r->payload, (size_t)size)) != od_load_u32(tail)) {
     r->can_skip = true;
-    return bad(r->file, r->number, r->start, "the CRC of the payload is wrong;", r->compression);
+    return bad(r->file, r->number, r->start, "the CRC of the payload is wrong", r->compression);
   }
   *payload = (od_view){r->payload, (size_t)size};
   return OD_OK;
@@ -291,8 +290,8 @@ static od_status scan(od_record_file *f) {
       return bad(f->file, f->count, at, "the file ends inside the record's head; it was cut off", OD_RECORD_PLAIN);
     if (!head_is_right(head))
       return bad(f->file, f->count, at,
-                 at == 0 ? "the CRC of the length is wrong at the very start: this is no TFRecord file, or"
-                         : "the CRC of the length is wrong;",
+                 at == 0 ? "the CRC of the length is wrong at the very start, as if this were no TFRecord file"
+                         : "the CRC of the length is wrong",
                  OD_RECORD_PLAIN);
     uint64_t n = od_load_u64(head), rest = size - at - FRAME_HEAD;
     if (n > f->max)
@@ -346,9 +345,9 @@ od_status od_record_file_read(od_record_file *f, uint64_t i, od_str *buffer) {
   OD_TRY(od_grow(&buffer->data, &buffer->cap, size + FRAME_TAIL + 1, 1));
   OD_TRY(od_file_read_at(f->file, buffer->data, size + FRAME_TAIL, f->offsets[i] + FRAME_HEAD, &got));
   if (got < size + FRAME_TAIL)
-    return bad(f->file, i, f->offsets[i], "the file has become shorter since it was opened;", OD_RECORD_PLAIN);
+    return bad(f->file, i, f->offsets[i], "the file has become shorter since it was opened", OD_RECORD_PLAIN);
   if (od_crc32c_mask(od_crc32c(buffer->data, size)) != od_load_u32(buffer->data + size))
-    return bad(f->file, i, f->offsets[i], "the CRC of the payload is wrong;", OD_RECORD_PLAIN);
+    return bad(f->file, i, f->offsets[i], "the CRC of the payload is wrong", OD_RECORD_PLAIN);
   buffer->len = size;
   buffer->data[size] = 0;
   return OD_OK;

@@ -2,6 +2,7 @@
  * (length of key, length of value, key, value), sorted into a table with right CRCs, so that the fuzzer gets past them. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "fuzz/fuzz_memory_file.h"
@@ -62,7 +63,8 @@ static void read_everything(const char *path) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static char dir[64], index[96], part[96], v1[96], prefix[96];
   if (!*dir) {
-    strcpy(dir, "/tmp/objdet-fuzz-XXXXXX");
+    /* memory rather than disk, where there is such a folder */
+    strcpy(dir, access("/dev/shm", W_OK) == 0 ? "/dev/shm/objdet-fuzz-XXXXXX" : "/tmp/objdet-fuzz-XXXXXX");
     if (!mkdtemp(dir)) abort();
     snprintf(prefix, sizeof prefix, "%s/m", dir);
     snprintf(index, sizeof index, "%s/m.index", dir);

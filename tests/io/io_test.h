@@ -49,9 +49,11 @@ static inline const char *in_scratch(const char *name) {
   return text[at];
 }
 
-/* Writes a file without waiting for the disk, for tests that write thousands. */
+/* Writes a file without waiting for the disk, for tests that write thousands: a new one, since file systems hurry to the disk when
+ * a file is emptied and filled again. */
 static inline void put_quickly(const char *path, const void *data, size_t n) {
   od_file *f;
+  (void)unlink(path);
   CHECK_OK(od_file_create(&f, path));
   CHECK_OK(od_file_write(f, data, n));
   CHECK_OK(od_file_close(f));

@@ -117,6 +117,49 @@ static void a_checkpoint_is_written(void **state) {
   od_bundle_free(b);
 }
 
+static void expect_same_file(const char *a, const char *b) {
+  char *da, *db;
+  size_t na, nb;
+  CHECK_OK(od_file_read_all(&da, &na, a, 0));
+  CHECK_OK(od_file_read_all(&db, &nb, b, 0));
+  CHECK(na == nb && memcmp(da, db, na) == 0);
+  od_free(da);
+  od_free(db);
+}
+
+/* A checkpoint of the original, read and written again: the same bytes; and a .meta of ours for it. */
+static void a_checkpoint_of_the_original_is_copied(void **state) {
+  (void)state;
+  NEED_SHARED(shared, "data/raccoon_original/train");
+  od_bundle *b;
+  char from[600], to[600];
+  choose_dir();
+  CHECK_OK(od_bundle_open(&b, shared));
+  size_t n = od_bundle_count(b);
+  od_named_tensor *list;
+  od_meta_variable *vars;
+  CHECK_OK(od_new(&list, n, sizeof *list));
+  CHECK_OK(od_new(&vars, n, sizeof *vars));
+  for (size_t i = 0; i < n; i++) {
+    const od_bundle_entry *e = od_bundle_entry_at(b, i);
+    vars[i] = (od_meta_variable){e->name, e->dtype, e->shape, od_ends_with(e->name, "weights")};
+    list[i].name = e->name;
+    CHECK_OK(od_bundle_read(&list[i].tensor, b, e->name));
+  }
+  CHECK_OK(od_bundle_write(in_dir("copy.ckpt"), list, n));
+  CHECK_OK(od_metagraph_write(in_dir("copy.ckpt.meta"), vars, n));
+  for (size_t i = 0; i < n; i++) od_tensor_free(&list[i].tensor);
+  static const char *const ends[] = {".index", ".data-00000-of-00001"};
+  for (int i = 0; i < 2; i++) {
+    snprintf(from, sizeof from, "%s%s", od_bundle_prefix(b), ends[i]);
+    snprintf(to, sizeof to, "%s/copy.ckpt%s", dir, ends[i]);
+    expect_same_file(from, to);
+  }
+  od_bundle_free(b);
+  od_free(list);
+  od_free(vars);
+}
+
 /* A real PNG of one pixel, so that TensorBoard can show it. */
 static const uint8_t pixel[] = {0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x48,
                                 0x44, 0x52, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x01, 0x08, 0x00, 0x00, 0x00,
@@ -148,6 +191,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(records_are_written),
       cmocka_unit_test(a_checkpoint_is_written),
+      cmocka_unit_test(a_checkpoint_of_the_original_is_copied),
       cmocka_unit_test(events_are_written),
   };
   return cmocka_run_group_tests(tests, make_scratch, remove_scratch);

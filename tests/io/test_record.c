@@ -491,7 +491,7 @@ static void other_files_are_no_records(void **state) {
   od_record_reader *r;
   od_view v;
   CHECK_OK(od_record_reader_open(&r, in_scratch("text"), NULL));
-  CHECK_FAILS(od_record_read(r, &v), OD_EDATA, "no TFRecord file");
+  CHECK_FAILS(od_record_read(r, &v), OD_EDATA, "were no TFRecord file");
   od_record_reader_free(r);
 }
 

@@ -79,6 +79,24 @@ def checkpoint(d):
     check("checkpoint file", list(state.all_model_checkpoint_paths) == [prefix])
 
 
+def original(d):
+    """A checkpoint that the original wrote, restored through our .meta."""
+    prefix = os.path.join(os.environ.get("OBJDET_SHARED", "../shared"), "data/raccoon_original/train/model.ckpt-1500")
+    if not os.path.exists(prefix + ".index"):
+        print("SKIPPED: needs shared data", prefix)
+        return
+    reader = tf.train.load_checkpoint(prefix)
+    with tf.Graph().as_default():
+        saver = tf1.train.import_meta_graph(os.path.join(d, "copy.ckpt.meta"))
+        variables = tf1.global_variables()
+        with tf1.Session() as session:
+            saver.restore(session, prefix)
+            values = session.run(variables)
+    names = [v.op.name for v in variables]
+    check("the original's checkpoint: names", sorted(names) == sorted(reader.get_variable_to_shape_map()))
+    check("the original's checkpoint: values", all(np.array_equal(v, reader.get_tensor(n)) for n, v in zip(names, values)))
+
+
 def events(d):
     (path,) = glob.glob(os.path.join(d, "events", "events.out.tfevents.*"))
     rows = list(tf1.train.summary_iterator(path))
@@ -106,6 +124,7 @@ with tempfile.TemporaryDirectory() as d:
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     records(d)
     checkpoint(d)
+    original(d)
     events(d)
 print("check_io under TensorFlow %s: %d passed, %d failed" % (tf.__version__, passed, failed))
 sys.exit(failed > 0)
