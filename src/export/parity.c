@@ -56,7 +56,8 @@ static double box_distance(const float *a, const float *b) {
   double most = 0;
   for (int i = 0; i < 4; i++) {
     double d = fabs((double)a[i] - (double)b[i]);
-    if (!(d <= most)) most = d;
+    if (isnan(d)) return d;
+    if (d > most) most = d;
   }
   return most;
 }
