@@ -56,7 +56,9 @@ typedef struct {
   X(draw_shapes)                                                                                                      \
   X(eval)                                                                                                             \
   X(import)                                                                                                           \
+  X(init)                                                                                                             \
   X(inspect)                                                                                                          \
+  X(model_main)                                                                                                       \
   X(train)
 
 #define X(name) extern const od_command od_cmd_##name;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "eval/options.h"
 #include "eval/pictures.h"
 #include "eval/table.h"
 #include "io/event.h"
@@ -34,22 +35,20 @@ static od_status load_labels(od_eval_job *j) {
 }
 
 static od_status make_evaluator(od_eval **out, od_eval_job *j) {
-  static const char *const defaults[] = {"pascal_voc_detection_metrics", "coco_detection_metrics"}; /* by style */
   od_eval_options e = od_eval_defaults();
   od_eval_category *categories;
+  od_arena *arena = NULL;
+  od_status st;
   OD_TRY(od_new(&categories, (size_t)j->n_categories + 1, sizeof *categories));
   for (int i = 0; i < j->n_categories; i++) categories[i] = (od_eval_category){j->categories[i].id, j->categories[i].name};
-  e.metrics = j->config->n_metrics_set ? (const char *const *)j->config->metrics_set : &defaults[j->o.style];
-  e.n_metrics = j->config->n_metrics_set ? j->config->n_metrics_set : 1;
+  OD_GO(st, od_arena_new(&arena));
+  OD_GO(st, od_eval_options_from_config(&e, j->config, j->o.style == OD_EVAL_LEGACY, arena));
   e.categories = categories;
   e.n_categories = (size_t)j->n_categories;
-  e.recall_lower_bound = (double)j->config->recall_lower_bound;
-  e.recall_upper_bound = (double)j->config->recall_upper_bound;
-  e.include_metrics_per_category = j->config->include_metrics_per_category;
-  e.all_metrics_per_category = j->config->all_metrics_per_category;
-  e.skip_predictions_for_unlabeled_class = j->config->skip_predictions_for_unlabeled_class;
   e.reporter = j->o.reporter;
-  od_status st = od_eval_new(out, &e);
+  st = od_eval_new(out, &e);
+done:
+  od_arena_free(arena); /* the evaluator copies what it needs */
   od_free(categories);
   return st;
 }
@@ -58,7 +57,6 @@ static od_status refuse(const od_pb_eval *c) {
   if (c->eval_instance_masks) return od_fail(OD_EUNSUPPORTED, "eval_config.eval_instance_masks is not supported yet");
   if (c->ignore_groundtruth || (c->export_path && *c->export_path))
     return od_fail(OD_EUNSUPPORTED, "eval_config.export_path and ignore_groundtruth are not supported yet; `objdet detect --json` writes detections");
-  if (c->n_parameterized_metric) return od_fail(OD_EUNSUPPORTED, "eval_config.parameterized_metric (keypoints) is not supported yet");
   return OD_OK;
 }
 
