@@ -20,6 +20,7 @@ struct od_eval_job {
   od_detector *detector;
   od_eval_pictures *pictures;
   od_event_writer *events; /* opened with the first run, one file for all */
+  od_arena *options;       /* of the evaluators: lives as long as they do */
   od_arena *tags;          /* names of the last run's figures */
   od_metric *metrics;
   size_t n_metrics;
@@ -37,18 +38,15 @@ static od_status load_labels(od_eval_job *j) {
 static od_status make_evaluator(od_eval **out, od_eval_job *j) {
   od_eval_options e = od_eval_defaults();
   od_eval_category *categories;
-  od_arena *arena = NULL;
   od_status st;
   OD_TRY(od_new(&categories, (size_t)j->n_categories + 1, sizeof *categories));
   for (int i = 0; i < j->n_categories; i++) categories[i] = (od_eval_category){j->categories[i].id, j->categories[i].name};
-  OD_GO(st, od_arena_new(&arena));
-  OD_GO(st, od_eval_options_from_config(&e, j->config, j->o.style == OD_EVAL_LEGACY, arena));
+  OD_GO(st, od_eval_options_from_config(&e, j->config, j->o.style == OD_EVAL_LEGACY, j->options));
   e.categories = categories;
   e.n_categories = (size_t)j->n_categories;
   e.reporter = j->o.reporter;
   st = od_eval_new(out, &e);
 done:
-  od_arena_free(arena); /* the evaluator copies what it needs */
   od_free(categories);
   return st;
 }
@@ -69,6 +67,7 @@ od_status od_eval_job_new(od_eval_job **out, const od_eval_job_options *o) {
   j->config = OD_SET(o->pipeline->config->eval_config, EvalConfig);
   if (!o->reader) OD_GO(st, od_fail(OD_EINVAL, "the config has no eval_input_reader"));
   OD_GO(st, refuse(j->config));
+  OD_GO(st, od_arena_new(&j->options));
   OD_GO(st, load_labels(j));
   OD_GO(st, make_evaluator(&probe, j)); /* wrong metric names are told now, not after an hour of training */
   od_detector_options d = {.model = o->pipeline->config->model, .averages = j->config->use_moving_averages, .losses = true, .engine = o->engine};
@@ -92,6 +91,7 @@ void od_eval_job_free(od_eval_job *j) {
   od_detector_free(j->detector);
   od_free(j->categories);
   od_label_map_free(j->labels);
+  od_arena_free(j->options);
   od_arena_free(j->tags);
   od_free(j->metrics);
   od_free(j);
