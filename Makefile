@@ -21,8 +21,12 @@ endif
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-deprecated-declarations -Werror
 # No contraction into fused multiply-add outside the fast engine: results must not depend on what the compiler found.
 CFLAGS_ALL = -std=gnu11 -D_GNU_SOURCE $(OPT) -g -fPIC -ffp-contract=off -fopenmp $(SAN) -MMD -MP \
-             -Isrc -I$(BUILD)/gen $(DNNL_CFLAGS) $(PKG_CFLAGS) $(CFLAGS)
+             -Isrc -Iinclude -I$(BUILD)/gen $(DNNL_CFLAGS) $(PKG_CFLAGS) $(CFLAGS)
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null | sed 's/-I/-isystem /g')
+VERSION := $(shell sed -n 's/^.define OD_VERSION "\(.*\)"/\1/p' src/base/version.h)
+SOVERSION := $(firstword $(subst ., ,$(VERSION)))
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
 LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null) $(DNNL_LIBS) -lsnappy -lcrypto -lpthread -lm
 
 PROTO_SRC := $(wildcard src/io/proto/*.proto)
@@ -75,8 +79,9 @@ $(BUILD)/obj/engine/cpu/%.o: OPT = -O3 -ffp-contract=fast
 $(BUILD)/libobjdet.a: $(foreach r,$(LIB_ROOMS),$(call room_obj,$(r))) $(PROTO_O)
 	@rm -f $@ && ar rcs $@ $^
 
-$(BUILD)/libobjdet.so: $(foreach r,$(LIB_ROOMS),$(call room_obj,$(r))) $(PROTO_O)
-	@$(CC) -shared $(SAN) -fopenmp -Wl,-soname,libobjdet.so -o $@ $^ -Wl,--as-needed $(LIBS)
+# Of the shared library only include/objdet.h's functions are visible.
+$(BUILD)/libobjdet.so: $(foreach r,$(LIB_ROOMS),$(call room_obj,$(r))) $(PROTO_O) src/objdet.map
+	@$(CC) -shared $(SAN) -fopenmp -Wl,-soname,libobjdet.so.$(SOVERSION) -Wl,--version-script=src/objdet.map -o $@ $(filter %.o,$^) -Wl,--as-needed $(LIBS)
 
 $(BUILD)/objdet: $(call room_obj,cli) $(BUILD)/libobjdet.a
 	@$(CC) $(SAN) -fopenmp -o $@ $(filter-out %/cli/golden_main.o,$(filter %.o,$^)) $(BUILD)/libobjdet.a -Wl,--as-needed $(LIBS)
@@ -102,7 +107,7 @@ $(foreach r,$(TEST_ROOMS),$(eval $(call test_rules,$(r))))
 ## make test        builds and runs every test (no network, no Python)
 test: all $(TEST_BINS)
 	@tests/lint
-	@BUILD=$(BUILD) tests/run $(TEST_BINS) $(sort $(wildcard tests/*/test_*.sh))
+	@BUILD=$(BUILD) CC=$(CC) SAN="$(SAN)" tests/run $(TEST_BINS) $(sort $(wildcard tests/*/test_*.sh))
 
 ## make lint        checks the house rules
 lint:
@@ -122,5 +127,21 @@ fuzzers: $(FUZZERS)
 $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(call upto,data)
 	@mkdir -p $(@D)
 	@$(CC) $(SAN) -fsanitize=fuzzer -fopenmp -o $@ $< -Wl,--start-group $(call upto,data) -Wl,--end-group -Wl,--as-needed $(LIBS)
+
+# ----------------------------------------------------------------------------------------------------------- install
+$(BUILD)/obj/cli/share.o: CFLAGS += -DOD_SHARE_DIR='"$(PREFIX)/share/objdet"'
+
+$(BUILD)/objdet.pc: Makefile src/base/version.h FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' 'includedir=$${prefix}/include' '' 'Name: objdet' \
+	  'Description: Finding objects in pictures with detectors of the TensorFlow Object Detection API' 'Version: $(VERSION)' \
+	  'Requires.private: $(PKGS) libcrypto' 'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lobjdet' \
+	  'Libs.private: $(DNNL_LIBS) -lsnappy -lpthread -lm -lgomp' >$@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+.PHONY: FORCE
+
+## make install     program, library, header, pkg-config file, label maps and configs: PREFIX (/usr/local), DESTDIR
+install: all $(BUILD)/objdet.pc
+	@tools/install "$(BUILD)" "$(VERSION)" "$(DESTDIR)$(PREFIX)" "$(DESTDIR)$(LIBDIR)"
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
