@@ -128,7 +128,7 @@ $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(call upto,data)
 	@mkdir -p $(@D)
 	@$(CC) $(SAN) -fsanitize=fuzzer -fopenmp -o $@ $< -Wl,--start-group $(call upto,data) -Wl,--end-group -Wl,--as-needed $(LIBS)
 
-# ----------------------------------------------------------------------------------------------------------- install
+# -------------------------------------------------------------------------------------------------- installing, first steps
 $(BUILD)/obj/cli/share.o: CFLAGS += -DOD_SHARE_DIR='"$(PREFIX)/share/objdet"'
 
 $(BUILD)/objdet.pc: Makefile src/base/version.h FORCE
@@ -139,6 +139,14 @@ $(BUILD)/objdet.pc: Makefile src/base/version.h FORCE
 	  'Libs.private: $(DNNL_LIBS) -lsnappy -lpthread -lm -lgomp' >$@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 .PHONY: FORCE
+
+## make quickstart  installs what building needs, draws pictures, trains a detector on them and shows what it finds
+quickstart:
+	@tools/quickstart
+
+## make deps        installs what building needs
+deps:
+	@tools/install-deps
 
 ## make install     program, library, header, pkg-config file, label maps and configs: PREFIX (/usr/local), DESTDIR
 install: all $(BUILD)/objdet.pc
