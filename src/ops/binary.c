@@ -61,6 +61,7 @@ static const od_sample samples[] = {
     {.name = "scalar first", .n_in = 2, .in = {OD_F32_SCALAR_IN(1, 2), OD_F32_IN(-2, 2, 33)}},
     {.name = "scalars", .n_in = 2, .in = {OD_F32_SCALAR_IN(1, 2), OD_F32_SCALAR_IN(-2, -1)}},
     {.name = "integers", .n_in = 2, .in = {OD_I32_IN(-9, 9, 4, 7), OD_I32_IN(-9, 9, 7)}},
+    {.name = "int64 scalars, as the step has them", .n_in = 2, .in = {{OD_I64, {0, {0}}, 5e9, 6e9, false}, {OD_I64, {0, {0}}, 1, 1, false}}},
     {.name = "empty", .n_in = 2, .in = {OD_F32_IN(-1, 1, 0, 3), OD_F32_IN(-1, 1, 1, 3)}, .few = true},
 };
 static const od_sample div_samples[] = {

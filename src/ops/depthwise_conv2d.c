@@ -70,11 +70,47 @@ static od_status gradient(od_grad *c) {
   return OD_OK;
 }
 
+/* One tap of a dilated filter: the image moved by (a, b) steps of dilation times w[a,b,:,0]. */
+static const char *tap_tf(od_tf *t, const od_conv_params *p, const char *padded, const char *size, const char *w, int64_t a, int64_t b) {
+  int64_t at[] = {0, a * p->dilation_h, b * p->dilation_w, 0}, of_w[] = {a, b, 0, 0};
+  const char *begin = od_tf_ints(t, "begin", (od_ints){4, at}), *begin_w = od_tf_ints(t, "begin", (od_ints){4, of_w});
+  const char *x = od_tf_op(t, "Slice", "pixels", OD_F32, OD_TF_INPUTS(padded, begin, size));
+  od_tf_attr_type(t, "Index", OD_I32);
+  const char *one = od_tf_const_i32s(t, "size", (const int32_t[]){1, 1, -1, 1}, 4);
+  const char *f = od_tf_op(t, "Slice", "tap", OD_F32, OD_TF_INPUTS(w, begin_w, one));
+  od_tf_attr_type(t, "Index", OD_I32);
+  f = od_tf_op(t, "Reshape", "channels", OD_F32, OD_TF_INPUTS(f, od_tf_const_i32s(t, "shape", (const int32_t[]){-1}, 1)));
+  od_tf_attr_type(t, "Tshape", OD_I32);
+  return od_tf_op(t, "Mul", "mul", OD_F32, OD_TF_INPUTS(x, f));
+}
+
+/* TensorFlow's depthwise kernels ignore dilations, so a dilated one (stride 1, SAME, multiplier 1: what atrous nets have) is
+ * written as the sum over its taps. */
+static od_status write_dilated(od_tf *t, const od_node *n) {
+  const od_conv_params *p = n->params;
+  od_type filter = od_type_of(n->in[1]);
+  const int64_t *w = filter.shape.dim;
+  if (p->stride_h != 1 || p->stride_w != 1 || p->padding != OD_PAD_SAME || w[0] < 0 || w[1] < 0 || w[3] != 1)
+    return od_fail(OD_EUNSUPPORTED, "%s: a dilated depthwise convolution is written to TensorFlow graphs with stride 1, padding SAME "
+                   "and a known filter of multiplier 1 only", n->name);
+  int64_t rows = (w[0] - 1) * p->dilation_h, columns = (w[1] - 1) * p->dilation_w;
+  const int32_t amounts[8] = {0, 0, (int32_t)(rows / 2), (int32_t)(rows - rows / 2), (int32_t)(columns / 2), (int32_t)(columns - columns / 2), 0, 0};
+  const char *x = od_tf_in(t, 0), *size = od_tf_shape_of(t, "Shape", x, OD_F32), *sum = NULL;
+  const char *paddings = od_tf_const(t, "paddings", &(od_tensor){OD_I32, OD_SHAPE(4, 2), (void *)(uintptr_t)amounts});
+  const char *padded = od_tf_op(t, "Pad", "Pad", OD_F32, OD_TF_INPUTS(x, paddings));
+  od_tf_attr_type(t, "Tpaddings", OD_I32);
+  for (int64_t a = 0; a < w[0]; a++)
+    for (int64_t b = 0; b < w[1]; b++) {
+      const char *part = tap_tf(t, p, padded, size, od_tf_in(t, 1), a, b);
+      sum = sum ? od_tf_op(t, "Add", "add", OD_F32, OD_TF_INPUTS(sum, part)) : part;
+    }
+  od_tf_out(t, 0, od_tf_op(t, "Identity", NULL, OD_F32, OD_TF_INPUTS(sum)));
+  return OD_OK;
+}
+
 static od_status write(od_tf *t, const od_node *n) {
   const od_conv_params *p = n->params;
-  if (p->dilation_h != 1 || p->dilation_w != 1)
-    return od_fail(OD_EUNSUPPORTED, "%s: a dilated depthwise convolution is not written to TensorFlow graphs yet (its own kernels "
-                   "ignore the dilation)", n->name);
+  if (p->dilation_h != 1 || p->dilation_w != 1) return write_dilated(t, n);
   return od_conv_tf(t, n, "DepthwiseConv2dNative");
 }
 

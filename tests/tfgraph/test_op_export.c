@@ -16,7 +16,6 @@ static const struct {
   const char *op, *sample, *reason;
 } exceptions[] = {
     {"pad", "cut", "negative padding is not written"},
-    {"depthwise_conv2d", "dilation 2", "TensorFlow's depthwise kernels ignore the dilation"},
 };
 
 static const char *exception(const char *op, const char *sample) {
@@ -27,7 +26,10 @@ static const char *exception(const char *op, const char *sample) {
 }
 
 /* Writers that need more than the number of channels. */
-static bool needs_all(const char *op) { return strcmp(op, "nms") == 0; /* boxes a class or shared: the dimension before the last */ }
+static bool needs_all(const char *op) {
+  /* nms: boxes a class or shared; depthwise_conv2d: a dilated filter is written tap by tap */
+  return strcmp(op, "nms") == 0 || strcmp(op, "depthwise_conv2d") == 0;
+}
 
 /* How much a writer is told. */
 typedef enum { NOTHING, CHANNELS, ALL } told;
