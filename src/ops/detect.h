@@ -210,4 +210,15 @@ typedef struct {
 } od_crop_params;
 od_value od_crop_and_resize(od_graph *g, od_value image, od_value boxes, od_value box_image, const od_crop_params *p);
 
+/* The rows of x [B,A,...] whose mask [B,A] is not 0, in order, at most `rows` of them, zeros behind -> 0: [B,rows,...],
+ * 1: how many [B] int32. For sampled proposals. */
+typedef struct {
+  int64_t rows;
+} od_compact_params;
+od_value od_compact_rows(od_graph *g, od_value mask, od_value x, int64_t rows);
+/* [B,P] float of count [B] int32 and like [B,P,...] (whose values do not count): 1 in the first count[b] places, else 0. */
+od_value od_valid_rows(od_graph *g, od_value count, od_value like);
+/* int32 [B*P]: the image of each box of boxes [B,P,4] when they are laid one after the other, as crop_and_resize wants. */
+od_value od_box_image(od_graph *g, od_value boxes);
+
 #endif

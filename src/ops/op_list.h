@@ -17,6 +17,7 @@
   X(batch_norm_train_grad)                                                                                            \
   X(bias_add)                                                                                                         \
   X(bias_add_grad)                                                                                                    \
+  X(box_image)                                                                                                        \
   X(boxes_inside)                                                                                                     \
   X(boxes_to_absolute)                                                                                                \
   X(boxes_to_normalized)                                                                                              \
@@ -29,6 +30,7 @@
   X(clip_by_global_norm)                                                                                              \
   X(clip_by_norm)                                                                                                     \
   X(clip_window)                                                                                                      \
+  X(compact_rows)                                                                                                     \
   X(concat)                                                                                                           \
   X(concat_grad)                                                                                                      \
   X(const)                                                                                                            \
@@ -129,6 +131,7 @@
   X(tile)                                                                                                             \
   X(tile_grad)                                                                                                        \
   X(transpose)                                                                                                        \
+  X(valid_rows)                                                                                                       \
   X(variable)                                                                                                         \
   X(zeros_like)
 
