@@ -243,6 +243,7 @@ od_status od_export_check(od_parity *out, const char *graph_path, const od_tenso
     return od_fail(OD_EINVAL, "the pictures must be uint8 [B,H,W,3]");
   OD_TRY(od_tfgraph_open(&g, graph_path));
   const od_tfgraph_port *in = od_tfgraph_input(g, 0);
+  OD_GO(st, od_tfgraph_check(g));
   if (!in || od_tfgraph_input(g, 1)) OD_GO(st, od_fail(OD_EDATA, "%s: one input is expected", graph_path));
   OD_GO(st, od_new(&got, (size_t)n + 1, sizeof *got));
   memset(got, 0, ((size_t)n + 1) * sizeof *got);

@@ -7,8 +7,6 @@
 #include "base/report.h"
 #include "tfgraph/kernel.h"
 
-enum { ROUNDS_MAX = 10000000 };
-
 static bool is(const tg_node *n, const char *op) { return strcmp(n->op, op) == 0; }
 
 /* Reads an edge: a constant is made, anything else is shared. */
@@ -205,7 +203,8 @@ static od_status end_round(od_tfgraph *g, tg_frame *f, bool *more) {
 static od_status run_rounds(od_tfgraph *g, tg_frame *f) {
   bool more = true;
   for (f->round = 0; more; f->round++) {
-    if (f->round == ROUNDS_MAX) return od_fail(OD_EDATA, "loop %s does not end (%d rounds)", f->name, ROUNDS_MAX);
+    if (f->round == g->max_rounds)
+      return od_fail(OD_EDATA, "loop %s does not end (%lld rounds)", f->name, (long long)f->round);
     if ((f->round & 1023) == 1023) OD_TRY(od_stop_check());
     begin_round(g, f);
     OD_TRY(run_steps(g, f));

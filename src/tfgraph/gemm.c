@@ -52,7 +52,7 @@ static float load(const void *p, int64_t i) {
 /* B as strips: [strip][k][STRIP], zeros beyond n. */
 static void pack_b(float *to, const void *b, int64_t k, int64_t n, bool tb) {
   int64_t strips = (n + STRIP - 1) / STRIP;
-#pragma omp parallel for if (k * n > 1 << 18)
+#pragma omp parallel for if (k * n > 1 << 20)
   for (int64_t s = 0; s < strips; s++) {
     float *o = to + s * k * STRIP;
     int64_t cols = n - s * STRIP < STRIP ? n - s * STRIP : STRIP;
@@ -80,7 +80,7 @@ od_status tg_gemm_rows(float *c, int64_t m, int64_t k, int64_t n, const void *b,
   kernel_function kernel = choose();
   int64_t blocks = (m + MC - 1) / MC;
   int failed = 0;
-#pragma omp parallel if (m * n * k > 1 << 19)
+#pragma omp parallel if (m * n * k > 1 << 22)
   {
     float *row = od_alloc((size_t)(k ? k : 1) * sizeof *row), *a = od_alloc((size_t)(k ? k : 1) * MC * sizeof *a);
     if (!row || !a) {

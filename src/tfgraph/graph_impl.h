@@ -113,6 +113,8 @@ struct od_tfgraph {
   size_t n_inputs, n_outputs;
   tg_plan plan;
   bool planned;
+  size_t max_bytes; /* of one value */
+  int64_t max_rounds;
   struct {
     void *data;
     size_t size;

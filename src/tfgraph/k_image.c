@@ -57,7 +57,7 @@ static od_status resize_bilinear_run(tg_call *c) {
   OD_TRY(tg_new_out(c, 0, OD_F32, &OD_SHAPE(batch, h, w, ch)));
   float sy = resize_scale(ih, h, corners), sx = resize_scale(iw, w, corners);
   float *out = c->out[0].t.data;
-#pragma omp parallel for if (batch * h * w * ch > 1 << 17)
+#pragma omp parallel for if (batch * h * w * ch > 1 << 19)
   for (int64_t row = 0; row < batch * h; row++) {
     lerp y, xx;
     bilinear_at(&y, row % h, ih, sy, half);
@@ -126,7 +126,7 @@ static od_status crop_and_resize_run(tg_call *c) {
       return tg_fail(c, "a box of picture %d of %lld", ((const int32_t *)index->data)[r], (long long)batch);
   OD_TRY(tg_new_out(c, 0, OD_F32, &OD_SHAPE(rois, h, w, ch)));
   float *out = c->out[0].t.data;
-#pragma omp parallel for if (rois * h * w * ch > 1 << 17)
+#pragma omp parallel for if (rois * h * w * ch > 1 << 19)
   for (int64_t row = 0; row < rois * h; row++) {
     const float *b = (const float *)boxes->data + row / h * 4;
     int64_t base = (int64_t)((const int32_t *)index->data)[row / h] * ih * iw * ch;

@@ -4,7 +4,7 @@
 
 #include "tfgraph/kernel.h"
 
-enum { PARALLEL_FROM = 1 << 17 };
+enum { PARALLEL_FROM = 1 << 20 };
 
 /* Shape of a op b; strides in elements (0 where an operand is repeated). Neighbouring dimensions that both operands walk
  * alike are joined, so that the inner loop is long. */

@@ -96,7 +96,7 @@ static od_status depthwise_run(tg_call *c) {
   OD_TRY(tg_new_out(c, 0, OD_F32, &OD_SHAPE(batch, p.oh, p.ow, n)));
   float *out = c->out[0].t.data;
   const float *weights = w->data;
-#pragma omp parallel for if (batch * p.oh * p.ow * n > 1 << 17)
+#pragma omp parallel for if (batch * p.oh * p.ow * n > 1 << 19)
   for (int64_t row = 0; row < batch * p.oh; row++) {
     const float *in = p.x + row / p.oh * p.h * p.w * p.ch;
     for (int64_t ox = 0; ox < p.ow; ox++) {
@@ -180,7 +180,7 @@ static od_status bias_run(tg_call *c) {
   const float *in = x->data, *bias = b->data;
   float *o = c->out[0].t.data;
   int64_t rows = n ? od_tensor_size(x) / n : 0;
-#pragma omp parallel for if (rows * n > 1 << 17)
+#pragma omp parallel for if (rows * n > 1 << 20)
   for (int64_t r = 0; r < rows; r++)
     for (int64_t i = 0; i < n; i++) o[r * n + i] = in[r * n + i] + bias[i];
   return OD_OK;
@@ -198,7 +198,7 @@ static od_status pool_run(tg_call *c) {
   OD_TRY(make_window(c, &p, kh, kw));
   OD_TRY(tg_new_out(c, 0, OD_F32, &OD_SHAPE(batch, p.oh, p.ow, p.ch)));
   float *out = c->out[0].t.data;
-#pragma omp parallel for if (batch * p.oh * p.ow * p.ch > 1 << 17)
+#pragma omp parallel for if (batch * p.oh * p.ow * p.ch > 1 << 19)
   for (int64_t r = 0; r < batch * p.oh * p.ow; r++) {
     const float *in = p.x + r / (p.oh * p.ow) * p.h * p.w * p.ch;
     int64_t y0 = r / p.ow % p.oh * p.sy - p.top, x0 = r % p.ow * p.sx - p.left;
@@ -256,7 +256,7 @@ static od_status batch_norm_run(tg_call *c) {
     second[i] = variance[i];
     factor[i] = scale[i] / sqrtf(variance[i] + epsilon);
   }
-#pragma omp parallel for if (rows * n > 1 << 17)
+#pragma omp parallel for if (rows * n > 1 << 20)
   for (int64_t r = 0; r < rows; r++)
     for (int64_t i = 0; i < n; i++) o[r * n + i] = (in[r * n + i] - mean[i]) * factor[i] + offset[i];
   for (int64_t i = 0; i < n; i++) {

@@ -256,6 +256,7 @@ od_status od_tfgraph_parse(od_tfgraph **out, od_view bytes, const char *name) {
   od_status st;
   *out = NULL;
   OD_TRY(od_new(&g, 1, sizeof *g));
+  od_tfgraph_limit(g, (size_t)1 << 34, 10000000);
   if (!(g->path = od_strdup(name))) OD_GO(st, OD_ENOMEM);
   OD_GO(st, od_arena_new(&g->arena));
   OD_GO(st, od_map_new(&g->by_name));
@@ -317,6 +318,11 @@ void od_tfgraph_free(od_tfgraph *g) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------- questions */
+void od_tfgraph_limit(od_tfgraph *g, size_t value_bytes, int64_t rounds) {
+  g->max_bytes = value_bytes;
+  g->max_rounds = rounds;
+}
+
 const char *od_tfgraph_path(const od_tfgraph *g) { return g->path; }
 const od_tfgraph_port *od_tfgraph_input(const od_tfgraph *g, size_t i) {
   return i < g->n_inputs ? &g->inputs[i] : NULL;

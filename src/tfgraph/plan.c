@@ -344,3 +344,33 @@ done:
   od_free(later.v);
   return st;
 }
+
+static od_status check_edges(const tg_node *n) {
+  for (int k = 0; k < n->n_in; k++) {
+    const tg_edge *e = &n->in[k];
+    if (e->out >= e->node->n_out)
+      return od_fail(OD_EDATA, "node %s (%s) reads %s, but %s has %d outputs", n->name, n->op, n->in_names[k], e->node->op, e->node->n_out);
+    if (e->out >= 0 && e->node->out_types[e->out] != n->in_types[k])
+      return od_fail(OD_EDATA, "node %s (%s) reads %s, which has another type (%d) than its attributes say (%d)", n->name, n->op,
+                     n->in_names[k], e->node->out_types[e->out], n->in_types[k]);
+  }
+  return OD_OK;
+}
+
+od_status od_tfgraph_check(od_tfgraph *g) {
+  tg_free_plan(g); /* feeds of an earlier run are forgotten */
+  for (size_t i = 0; i < g->n_nodes; i++) {
+    tg_node *n = &g->nodes[i];
+    if (n->fed) n->kernel = NULL;
+    n->fed = false;
+    OD_TRY(od_fail_context(tg_bind_kernel(g, n), "%s", g->path));
+    od_dtype dtype;
+    od_shape shape;
+    if (!n->is_const) continue;
+    OD_TRY(od_fail_context(od_tfgraph_constant_type(&dtype, &shape, g, i), "%s", g->path));
+    if (n->out_types[0] != od_dtype_tf(dtype))
+      return od_fail(OD_EDATA, "%s: node %s (Const): its attribute dtype is not its value's %s", g->path, n->name, od_dtype_name(dtype));
+  }
+  for (size_t i = 0; i < g->n_nodes; i++) OD_TRY(od_fail_context(check_edges(&g->nodes[i]), "%s", g->path));
+  return OD_OK;
+}

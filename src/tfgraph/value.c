@@ -65,6 +65,11 @@ od_status tg_value_new(od_tfgraph *g, tg_value *out, od_dtype dtype, const od_sh
   size_t bytes, have = 0;
   *out = (tg_value){.t = {dtype, *shape, NULL}};
   OD_TRY(od_shape_bytes(&bytes, shape, dtype));
+  if (bytes > g->max_bytes) {
+    char text[OD_SHAPE_TEXT];
+    return od_fail(OD_EDATA, "a tensor %s of %s: %zu bytes, at most %zu are allowed", od_shape_text(text, shape),
+                   od_dtype_name(dtype), bytes, g->max_bytes);
+  }
   tg_buf *buf;
   OD_TRY(od_new(&buf, 1, sizeof *buf));
   void *data = dtype != OD_STRING && bytes >= POOLED ? pool_take(g, bytes, &have) : NULL;

@@ -76,6 +76,10 @@ class Graph:
         if st:
             raise GraphError(lib.od_message().decode(errors="replace"))
 
+    def check(self):
+        if self.lib.od_tfgraph_check(self.g):
+            raise GraphError(self.lib.od_message().decode(errors="replace"))
+
     def run(self, fetches, feeds):
         keep = []
         f = (Feed * len(feeds))(*[Feed(k.encode(), as_tensor(v, keep)) for k, v in feeds.items()])
@@ -97,3 +101,19 @@ class Graph:
     def close(self):
         self.lib.od_tfgraph_free(self.g)
         self.g = None
+
+
+class Parity(ctypes.Structure):
+    _fields_ = [("raw", ctypes.c_double), ("score", ctypes.c_double), ("box", ctypes.c_double), ("unmatched", ctypes.c_int64),
+                ("detections", ctypes.c_int64)]
+
+
+def differs(lib, names, got, want):
+    """What od_export_compare says against got (dicts of float32 arrays); None when they agree."""
+    keep = []
+    g = (Tensor * len(names))(*[as_tensor(got[n], keep) for n in names])
+    w = (Tensor * len(names))(*[as_tensor(want[n], keep) for n in names])
+    c = (ctypes.c_char_p * len(names))(*[n.encode() for n in names])
+    if lib.od_export_compare(ctypes.byref(Parity()), c, g, w, len(names)):
+        return lib.od_message().decode(errors="replace")
+    return None
