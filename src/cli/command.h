@@ -55,6 +55,7 @@ typedef struct {
   X(create_pascal_tf_record)                                                                                          \
   X(draw_shapes)                                                                                                      \
   X(eval)                                                                                                             \
+  X(export_inference_graph)                                                                                            \
   X(import)                                                                                                           \
   X(init)                                                                                                             \
   X(inspect)                                                                                                          \
