@@ -20,7 +20,8 @@ typedef struct {
 static od_value add(od_graph *g, const od_op *op, const od_value *maps, int n, od_value image, const void *params) {
   enum { MANY = 32 };
   od_value in[MANY];
-  if (n < 1 || n >= MANY) return od_graph_fail(g, od_fail(OD_EINVAL, "anchors for %d feature maps, 1 to %d expected", n, MANY - 1));
+  if (n < 1 || n >= MANY)
+    return od_graph_fail(g, od_fail(OD_EINVAL, "anchors for %d feature maps, 1 to %d expected", n, MANY - 1));
   for (int i = 0; i < n; i++) in[i] = maps[i];
   in[n] = image;
   return od_graph_add(g, op, in, n + 1, params);
@@ -34,7 +35,8 @@ static od_status infer_family(const od_infer *c, const family *f) {
     OD_TRY(od_want(c, i, c->in[i].dtype, 4));
     if (i == maps) break;
     int n = f->count(c->params, i);
-    if (n < 1 || n > OD_ANCHORS_MAX) return od_fail(OD_EINVAL, "%d anchors at a place of map %d, 1 to %d expected", n, i, OD_ANCHORS_MAX);
+    if (n < 1 || n > OD_ANCHORS_MAX)
+      return od_fail(OD_EINVAL, "%d anchors at a place of map %d, 1 to %d expected", n, i, OD_ANCHORS_MAX);
     int64_t h = c->in[i].shape.dim[1], w = c->in[i].shape.dim[2];
     total = total < 0 || h < 0 || w < 0 ? -1 : total + h * w * n;
   }
@@ -66,9 +68,11 @@ static int offset_of(od_ints per_layer, int layer) {
 static od_status check_layers(od_ints per_layer, int n_maps, int scales, int ratios, int strides, int offsets) {
   if (per_layer.n != n_maps) return od_fail(OD_EINVAL, "anchors of %d layers for %d feature maps", per_layer.n, n_maps);
   int all = offset_of(per_layer, per_layer.n);
-  if (scales != all || ratios != all) return od_fail(OD_EINVAL, "%d scales and %d aspect ratios for %d anchors", scales, ratios, all);
+  if (scales != all || ratios != all)
+    return od_fail(OD_EINVAL, "%d scales and %d aspect ratios for %d anchors", scales, ratios, all);
   if ((strides && strides != 2 * n_maps) || (offsets && offsets != 2 * n_maps))
-    return od_fail(OD_EINVAL, "%d strides and %d offsets for %d layers, expected two a layer", strides, offsets, n_maps);
+    return od_fail(OD_EINVAL, "%d strides and %d offsets for %d layers, expected two a layer", strides, offsets,
+                   n_maps);
   return OD_OK;
 }
 
@@ -135,7 +139,8 @@ od_status od_ssd_anchor_pairs(od_ssd_anchors_params *out, od_arena *arena, const
   static const float usual[] = {1.0f, 2.0f, 3.0f, 1.0f / 2, 1.0f / 3};
   od_floats ratios = s->aspect_ratios.n ? s->aspect_ratios : (od_floats){5, usual};
   if (s->n_layers < 1 || (!s->scales.n && s->n_layers < 2))
-    return od_fail(OD_EINVAL, "ssd_anchor_generator: num_layers is %d; with scales at least 1, else at least 2", s->n_layers);
+    return od_fail(OD_EINVAL, "ssd_anchor_generator: num_layers is %d; with scales at least 1, else at least 2",
+                   s->n_layers);
   if (s->scales.n && s->scales.n != s->n_layers)
     return od_fail(OD_EINVAL, "ssd_anchor_generator: %d scales for %d layers", s->scales.n, s->n_layers);
   size_t most = (size_t)s->n_layers * ((size_t)ratios.n + 4);
@@ -144,7 +149,8 @@ od_status od_ssd_anchor_pairs(od_ssd_anchors_params *out, od_arena *arena, const
   double *spaced = od_arena_alloc(arena, sizeof *spaced * ((size_t)s->n_layers + 1));
   if (!count || !scale || !ratio || !spaced) return OD_ENOMEM;
   double low = (double)s->min_scale, high = (double)s->max_scale;
-  for (int i = 0; i < s->n_layers; i++) spaced[i] = s->scales.n ? (double)s->scales.v[i] : low + (high - low) * i / (s->n_layers - 1);
+  for (int i = 0; i < s->n_layers; i++)
+    spaced[i] = s->scales.n ? (double)s->scales.v[i] : low + (high - low) * i / (s->n_layers - 1);
   spaced[s->n_layers] = 1;
   int n = 0;
   for (int layer = 0; layer < s->n_layers; layer++) {
@@ -197,7 +203,8 @@ static void ssd_shapes(od_anchor_grid *g, const od_ssd_anchors_params *p, int la
   }
 }
 
-static od_status ssd_fill(od_anchor_grid *g, const void *params, int layer, const int64_t grid[2], const int64_t image[2]) {
+static od_status ssd_fill(od_anchor_grid *g, const void *params, int layer, const int64_t grid[2],
+                          const int64_t image[2]) {
   const od_ssd_anchors_params *p = params;
   float side[2] = {(float)image[0], (float)image[1]}, least = fminf(side[0], side[1]);
   float base_height = least / side[0] * p->base_height, base_width = least / side[1] * p->base_width;
@@ -220,7 +227,8 @@ static od_status ssd_ref(const od_call *c) { return ref_family(c, &ssd); }
 
 static od_status ssd_tf(od_tf *t, const od_node *n) {
   const od_ssd_anchors_params *p = n->params;
-  const char *boxes[MAPS], *size[2], *side[2], *base[2], *one = od_tf_const_f32(t, "one", 1), *half = od_tf_const_f32(t, "half", 0.5f);
+  const char *boxes[MAPS], *size[2], *side[2], *base[2];
+  const char *one = od_tf_const_f32(t, "one", 1), *half = od_tf_const_f32(t, "half", 0.5f);
   image_of(t, size, n);
   for (int k = 0; k < 2; k++) side[k] = od_tf_cast(t, "pixels", size[k], OD_I32, OD_F32);
   const char *least = od_tf_two(t, "Minimum", "shorter", side[0], side[1]);
@@ -234,9 +242,12 @@ static od_status ssd_tf(od_tf *t, const od_node *n) {
     grid_of(t, &g, n, i);
     for (int k = 0; k < 2; k++) {
       g.size[k] = od_tf_two(t, "Mul", "sizes", od_tf_const_f32s(t, "shapes", k ? a.width : a.height, a.n), base[k]);
-      g.stride[k] = p->strides.n ? od_tf_two(t, "RealDiv", "stride", od_tf_const_f32(t, "stride_pixels", p->strides.v[2 * i + k]), side[k])
-                                 : od_tf_two(t, "RealDiv", "stride", one, od_tf_cast(t, "places", g.grid[k], OD_I32, OD_F32));
-      g.offset[k] = p->offsets.n ? od_tf_two(t, "RealDiv", "offset", od_tf_const_f32(t, "offset_pixels", p->offsets.v[2 * i + k]), side[k])
+      g.stride[k] =
+          p->strides.n
+              ? od_tf_two(t, "RealDiv", "stride", od_tf_const_f32(t, "stride_pixels", p->strides.v[2 * i + k]), side[k])
+              : od_tf_two(t, "RealDiv", "stride", one, od_tf_cast(t, "places", g.grid[k], OD_I32, OD_F32));
+      g.offset[k] = p->offsets.n ? od_tf_two(t, "RealDiv", "offset",
+                                             od_tf_const_f32(t, "offset_pixels", p->offsets.v[2 * i + k]), side[k])
                                  : od_tf_two(t, "Mul", "offset", half, g.stride[k]);
     }
     boxes[i] = tile_tf(t, &g);
@@ -244,22 +255,35 @@ static od_status ssd_tf(od_tf *t, const od_node *n) {
   return finish_tf(t, boxes, n->n_in - 1);
 }
 
-#define FLOATS(...) {(int)(sizeof((float[]){__VA_ARGS__}) / sizeof(float)), (const float[]){__VA_ARGS__}}
+#define FLOATS(...)                                                                                                    \
+  {                                                                                                                    \
+    (int)(sizeof((float[]){__VA_ARGS__}) / sizeof(float)), (const float[]) { __VA_ARGS__ }                             \
+  }
 #define MAP(...) OD_F32_IN(0, 1, __VA_ARGS__)
 static const od_sample ssd_samples[] = {
-    {.name = "two layers", .n_in = 3, .in = {MAP(2, 5, 4, 2), MAP(2, 3, 2, 2), MAP(2, 80, 64, 3)},
-     .params = &(const od_ssd_anchors_params){OD_INTS(3, 2), FLOATS(0.1f, 0.2f, 0.2f, 0.6f, 0.8f), FLOATS(1, 2, 0.5f, 3, 1), 1, 1, {0}, {0}}},
-    {.name = "strides and offsets", .n_in = 3, .in = {MAP(1, 4, 4, 1), MAP(1, 2, 2, 1), MAP(1, 60, 64, 3)},
-     .params = &(const od_ssd_anchors_params){OD_INTS(1, 1), FLOATS(0.2f, 0.6f), FLOATS(1, 3), 0.5f, 0.75f, FLOATS(16, 16, 32, 32), FLOATS(8, 8, 16, 16)}},
+    {.name = "two layers",
+     .n_in = 3,
+     .in = {MAP(2, 5, 4, 2), MAP(2, 3, 2, 2), MAP(2, 80, 64, 3)},
+     .params =
+         &(const od_ssd_anchors_params){
+             OD_INTS(3, 2), FLOATS(0.1f, 0.2f, 0.2f, 0.6f, 0.8f), FLOATS(1, 2, 0.5f, 3, 1), 1, 1, {0}, {0}}},
+    {.name = "strides and offsets",
+     .n_in = 3,
+     .in = {MAP(1, 4, 4, 1), MAP(1, 2, 2, 1), MAP(1, 60, 64, 3)},
+     .params = &(const od_ssd_anchors_params){OD_INTS(1, 1), FLOATS(0.2f, 0.6f), FLOATS(1, 3), 0.5f, 0.75f,
+                                              FLOATS(16, 16, 32, 32), FLOATS(8, 8, 16, 16)}},
 };
 
-#define ANCHOR_OP(name_, help_, infer_, ref_, tf_, most)                                                              \
-  .name = #name_, .help = help_, .min_in = 1, .max_in = most, .n_out = 1, .infer = infer_, .ref = ref_,               \
+#define ANCHOR_OP(name_, help_, infer_, ref_, tf_, most)                                                               \
+  .name = #name_, .help = help_, .min_in = 1, .max_in = most, .n_out = 1, .infer = infer_, .ref = ref_,                \
   .grad = od_grad_nothing, .write_tf = tf_, .tolerance = 1e-6
 
 const od_op od_op_ssd_anchors = {
-    ANCHOR_OP(ssd_anchors, "normalised anchors for SSD's feature maps (and the image, last)", ssd_infer, ssd_ref, ssd_tf, MAPS),
-    .params = ssd_params, .params_size = sizeof(od_ssd_anchors_params), OD_SAMPLES(ssd_samples),
+    ANCHOR_OP(ssd_anchors, "normalised anchors for SSD's feature maps (and the image, last)", ssd_infer, ssd_ref,
+              ssd_tf, MAPS),
+    .params = ssd_params,
+    .params_size = sizeof(od_ssd_anchors_params),
+    OD_SAMPLES(ssd_samples),
 };
 
 /* ----------------------------------------------------------------------------------------------------------------- grid */
@@ -296,7 +320,8 @@ static od_status grid_check(const void *params, int n_maps) {
   return n_maps == 1 ? OD_OK : od_fail(OD_EINVAL, "grid anchors are for one feature map, not %d", n_maps);
 }
 
-static od_status grid_fill(od_anchor_grid *g, const void *params, int layer, const int64_t grid[2], const int64_t image[2]) {
+static od_status grid_fill(od_anchor_grid *g, const void *params, int layer, const int64_t grid[2],
+                           const int64_t image[2]) {
   const od_grid_anchors_params *p = params;
   (void)layer, (void)grid, (void)image;
   double scales[OD_ANCHORS_MAX], ratios[OD_ANCHORS_MAX];
@@ -320,19 +345,26 @@ static od_status grid_tf(od_tf *t, const od_node *n) {
 }
 
 static const od_sample grid_samples[] = {
-    {.name = "two scales, three ratios", .n_in = 1, .in = {MAP(1, 3, 5, 8)},
+    {.name = "two scales, three ratios",
+     .n_in = 1,
+     .in = {MAP(1, 3, 5, 8)},
      .params = &(const od_grid_anchors_params){FLOATS(0.25f, 1), FLOATS(0.5f, 1, 2), 256, 256, 16, 16, 0, 0}},
-    {.name = "offsets", .n_in = 1, .in = {MAP(1, 4, 2, 8)},
+    {.name = "offsets",
+     .n_in = 1,
+     .in = {MAP(1, 4, 2, 8)},
      .params = &(const od_grid_anchors_params){FLOATS(0.5f), FLOATS(1, 3), 64, 48, 8, 12, 4, 3}},
 };
 
 const od_op od_op_grid_anchors = {
     ANCHOR_OP(grid_anchors, "anchors of one feature map in pixels", grid_infer, grid_ref, grid_tf, 1),
-    .params = grid_params, .params_size = sizeof(od_grid_anchors_params), OD_SAMPLES(grid_samples),
+    .params = grid_params,
+    .params_size = sizeof(od_grid_anchors_params),
+    OD_SAMPLES(grid_samples),
 };
 
 /* ----------------------------------------------------------------------------------------------------------- multiscale */
-od_value od_multiscale_anchors_op(od_graph *g, const od_value *maps, int n, od_value image, const od_multiscale_anchors_params *p) {
+od_value od_multiscale_anchors_op(od_graph *g, const od_value *maps, int n, od_value image,
+                                  const od_multiscale_anchors_params *p) {
   return add(g, &od_op_multiscale_anchors, maps, n, image, p);
 }
 
@@ -341,7 +373,8 @@ static const od_param multiscale_params[] = {
     OD_PARAM_IN(od_multiscale_anchors_params, max_level, OD_P_INT, "level of the last map", 0, 30),
     OD_PARAM(od_multiscale_anchors_params, anchor_scale, OD_P_FLOAT, "size of scale 1 in strides"),
     OD_PARAM(od_multiscale_anchors_params, aspect_ratios, OD_P_FLOATS, "aspect ratios, width / height"),
-    OD_PARAM_IN(od_multiscale_anchors_params, scales_per_octave, OD_P_INT, "scales from one level to the next", 1, OD_ANCHORS_MAX),
+    OD_PARAM_IN(od_multiscale_anchors_params, scales_per_octave, OD_P_INT, "scales from one level to the next", 1,
+                OD_ANCHORS_MAX),
     OD_PARAM(od_multiscale_anchors_params, normalize, OD_P_BOOL, "relative to the image instead of in pixels"),
     OD_PARAM(od_multiscale_anchors_params, size_known, OD_P_BOOL, "the original knows the image's size while building"),
     {0}};
@@ -355,16 +388,18 @@ static int multiscale_count(const void *params, int layer) {
 static od_status multiscale_check(const void *params, int n_maps) {
   const od_multiscale_anchors_params *p = params;
   int64_t levels = p->max_level - p->min_level + 1;
-  return levels == n_maps ? OD_OK : od_fail(OD_EINVAL, "anchors of %lld levels for %d feature maps", (long long)levels, n_maps);
+  return levels == n_maps ? OD_OK
+                          : od_fail(OD_EINVAL, "anchors of %lld levels for %d feature maps", (long long)levels, n_maps);
 }
 
-static od_status multiscale_fill(od_anchor_grid *g, const void *params, int layer, const int64_t places[2], const int64_t image[2]) {
+static od_status multiscale_fill(od_anchor_grid *g, const void *params, int layer, const int64_t places[2],
+                                 const int64_t image[2]) {
   const od_multiscale_anchors_params *p = params;
   (void)places;
   double ratios[OD_ANCHORS_MAX];
   int n = doubles(ratios, p->aspect_ratios, 0, p->aspect_ratios.n);
-  return od_anchors_multiscale(g, (int)p->min_level + layer, (double)p->anchor_scale, ratios, n, (int)p->scales_per_octave,
-                               p->normalize, !p->size_known, image);
+  return od_anchors_multiscale(g, (int)p->min_level + layer, (double)p->anchor_scale, ratios, n,
+                               (int)p->scales_per_octave, p->normalize, !p->size_known, image);
 }
 
 static const family multiscale = {true, multiscale_count, multiscale_check, multiscale_fill};
@@ -374,12 +409,14 @@ static od_status multiscale_ref(const od_call *c) { return ref_family(c, &multis
 /* 1 / pixels of each side. */
 static void normalise_tf(od_tf *t, const char *scale[2], const char *const size[2]) {
   for (int k = 0; k < 2; k++)
-    scale[k] = od_tf_two(t, "RealDiv", "scale", od_tf_const_f32(t, "one", 1), od_tf_cast(t, "pixels", size[k], OD_I32, OD_F32));
+    scale[k] = od_tf_two(t, "RealDiv", "scale", od_tf_const_f32(t, "one", 1),
+                         od_tf_cast(t, "pixels", size[k], OD_I32, OD_F32));
 }
 
 /* Half a stride where the side is a multiple of the stride (or 1), else 0. */
 static const char *half_if_divides(od_tf *t, const char *side, int64_t stride) {
-  const char *rest = od_tf_op(t, "FloorMod", "rest", OD_I32, OD_TF_INPUTS(side, od_tf_const_i32(t, "stride", (int32_t)stride)));
+  const char *rest =
+      od_tf_op(t, "FloorMod", "rest", OD_I32, OD_TF_INPUTS(side, od_tf_const_i32(t, "stride", (int32_t)stride)));
   const char *divides = od_tf_op(t, "Equal", "divides", OD_I32, OD_TF_INPUTS(rest, od_tf_const_i32(t, "zero", 0)));
   const char *is_one = od_tf_op(t, "Equal", "is_one", OD_I32, OD_TF_INPUTS(side, od_tf_const_i32(t, "one", 1)));
   const char *either = od_tf_add(t, "LogicalOr", "shifted", OD_TF_INPUTS(divides, is_one));
@@ -408,24 +445,33 @@ static od_status multiscale_tf(od_tf *t, const od_node *n) {
 }
 
 static const od_sample multiscale_samples[] = {
-    {.name = "three levels", .n_in = 4, .in = {MAP(1, 8, 6, 1), MAP(1, 4, 3, 1), MAP(1, 2, 2, 1), MAP(1, 64, 48, 3)},
+    {.name = "three levels",
+     .n_in = 4,
+     .in = {MAP(1, 8, 6, 1), MAP(1, 4, 3, 1), MAP(1, 2, 2, 1), MAP(1, 64, 48, 3)},
      .params = &(const od_multiscale_anchors_params){3, 5, 4, FLOATS(1, 2, 0.5f), 2, true, true}},
-    {.name = "pixels, size not known", .n_in = 2, .in = {MAP(1, 5, 3, 1), MAP(1, 37, 24, 3)},
+    {.name = "pixels, size not known",
+     .n_in = 2,
+     .in = {MAP(1, 5, 3, 1), MAP(1, 37, 24, 3)},
      .params = &(const od_multiscale_anchors_params){3, 3, 3, FLOATS(1), 3, false, false}},
 };
 
 const od_op od_op_multiscale_anchors = {
-    ANCHOR_OP(multiscale_anchors, "anchors of pyramid levels (and the image, last)", multiscale_infer, multiscale_ref, multiscale_tf, MAPS),
-    .params = multiscale_params, .params_size = sizeof(od_multiscale_anchors_params), OD_SAMPLES(multiscale_samples),
+    ANCHOR_OP(multiscale_anchors, "anchors of pyramid levels (and the image, last)", multiscale_infer, multiscale_ref,
+              multiscale_tf, MAPS),
+    .params = multiscale_params,
+    .params_size = sizeof(od_multiscale_anchors_params),
+    OD_SAMPLES(multiscale_samples),
 };
 
 /* ------------------------------------------------------------------------------------------------------------- flexible */
-od_value od_flexible_anchors_op(od_graph *g, const od_value *maps, int n, od_value image, const od_flexible_anchors_params *p) {
+od_value od_flexible_anchors_op(od_graph *g, const od_value *maps, int n, od_value image,
+                                const od_flexible_anchors_params *p) {
   return add(g, &od_op_flexible_anchors, maps, n, image, p);
 }
 
 static const od_param flexible_params[] = {
-    OD_PARAM_IN(od_flexible_anchors_params, per_layer, OD_P_INTS, "anchors at a place, a layer each", 1, OD_ANCHORS_MAX),
+    OD_PARAM_IN(od_flexible_anchors_params, per_layer, OD_P_INTS, "anchors at a place, a layer each", 1,
+                OD_ANCHORS_MAX),
     OD_PARAM(od_flexible_anchors_params, sizes, OD_P_FLOATS, "sizes in pixels, layer after layer"),
     OD_PARAM(od_flexible_anchors_params, aspect_ratios, OD_P_FLOATS, "their aspect ratios, width / height"),
     OD_PARAM(od_flexible_anchors_params, strides, OD_P_FLOATS, "y, x a layer, pixels"),
@@ -444,13 +490,15 @@ static od_status flexible_check(const void *params, int n_maps) {
   return check_layers(p->per_layer, n_maps, p->sizes.n, p->aspect_ratios.n, p->strides.n, p->offsets.n);
 }
 
-static od_status flexible_fill(od_anchor_grid *g, const void *params, int layer, const int64_t places[2], const int64_t image[2]) {
+static od_status flexible_fill(od_anchor_grid *g, const void *params, int layer, const int64_t places[2],
+                               const int64_t image[2]) {
   const od_flexible_anchors_params *p = params;
   (void)places;
   double sizes[OD_ANCHORS_MAX], ratios[OD_ANCHORS_MAX];
   int at = offset_of(p->per_layer, layer), n = doubles(sizes, p->sizes, at, flexible_count(p, layer));
   doubles(ratios, p->aspect_ratios, at, n);
-  return od_anchors_flexible(g, sizes, ratios, n, p->strides.v + 2 * layer, p->offsets.v + 2 * layer, p->normalize, image);
+  return od_anchors_flexible(g, sizes, ratios, n, p->strides.v + 2 * layer, p->offsets.v + 2 * layer, p->normalize,
+                             image);
 }
 
 static const family flexible = {true, flexible_count, flexible_check, flexible_fill};
@@ -475,11 +523,17 @@ static od_status flexible_tf(od_tf *t, const od_node *n) {
 }
 
 static const od_sample flexible_samples[] = {
-    {.name = "two layers", .n_in = 3, .in = {MAP(1, 4, 5, 1), MAP(1, 2, 2, 1), MAP(1, 64, 80, 3)},
-     .params = &(const od_flexible_anchors_params){OD_INTS(2, 1), FLOATS(32, 48, 64), FLOATS(1, 2, 0.5f), FLOATS(16, 16, 32, 32), FLOATS(8, 8, 16, 16), true}},
+    {.name = "two layers",
+     .n_in = 3,
+     .in = {MAP(1, 4, 5, 1), MAP(1, 2, 2, 1), MAP(1, 64, 80, 3)},
+     .params = &(const od_flexible_anchors_params){OD_INTS(2, 1), FLOATS(32, 48, 64), FLOATS(1, 2, 0.5f),
+                                                   FLOATS(16, 16, 32, 32), FLOATS(8, 8, 16, 16), true}},
 };
 
 const od_op od_op_flexible_anchors = {
-    ANCHOR_OP(flexible_anchors, "anchors of grids spelled out (and the image, last)", flexible_infer, flexible_ref, flexible_tf, MAPS),
-    .params = flexible_params, .params_size = sizeof(od_flexible_anchors_params), OD_SAMPLES(flexible_samples),
+    ANCHOR_OP(flexible_anchors, "anchors of grids spelled out (and the image, last)", flexible_infer, flexible_ref,
+              flexible_tf, MAPS),
+    .params = flexible_params,
+    .params_size = sizeof(od_flexible_anchors_params),
+    OD_SAMPLES(flexible_samples),
 };

@@ -25,7 +25,8 @@ enum { CLASS_TARGETS, CLASS_WEIGHTS, BOX_TARGETS, BOX_WEIGHTS };
 
 od_value od_assign_targets_op(od_graph *g, od_value match, od_value anchors, od_value gt_boxes, od_value gt_classes,
                               od_value gt_weights, od_value gt_keypoints, const od_assign_params *p) {
-  return od_graph_add(g, &od_op_assign_targets, (od_value[]){match, anchors, gt_boxes, gt_classes, gt_weights, gt_keypoints}, 6, p);
+  return od_graph_add(g, &od_op_assign_targets,
+                      (od_value[]){match, anchors, gt_boxes, gt_classes, gt_weights, gt_keypoints}, 6, p);
 }
 
 static od_status infer(const od_infer *c) {
@@ -70,8 +71,11 @@ static void assign(const image *m, const od_assign_params *p, const od_box_coder
       m->class_weights[i * m->n_classes + k] = class_weight;
     }
     float *code = m->box_targets + i * m->code;
-    if (found) od_box_encode(code, coder, m->boxes + 4 * row, m->points ? m->points + row * m->n_points : NULL, m->anchors + 4 * i, 1);
-    else memset(code, 0, (size_t)m->code * sizeof *code);
+    if (found)
+      od_box_encode(code, coder, m->boxes + 4 * row, m->points ? m->points + row * m->n_points : NULL,
+                    m->anchors + 4 * i, 1);
+    else
+      memset(code, 0, (size_t)m->code * sizeof *code);
   }
 }
 
@@ -81,38 +85,61 @@ static od_status ref(const od_call *c) {
   int64_t b = c->in[MATCH].shape.dim[0], a = c->in[MATCH].shape.dim[1], g = c->in[BOXES].shape.dim[1];
   int64_t d = p->unmatched.n, code = od_coder_size(&p->coder), points = 2 * p->coder.keypoints;
   const float *anchors = c->in[ANCHORS].data, *boxes = c->in[BOXES].data, *classes = c->in[CLASSES].data;
-  const float *weights = c->in[WEIGHTS].data, *keypoints = p->coder.kind == OD_CODER_KEYPOINT ? c->in[KEYPOINTS].data : NULL;
+  const float *weights = c->in[WEIGHTS].data,
+              *keypoints = p->coder.kind == OD_CODER_KEYPOINT ? c->in[KEYPOINTS].data : NULL;
   const int32_t *match = c->in[MATCH].data;
   bool own = c->in[ANCHORS].shape.rank == 3;
   for (int64_t i = 0; i < b; i++) {
     for (int64_t k = 0; k < a; k++)
       if (match[i * a + k] >= g)
-        return od_fail(OD_EINVAL, "anchor %lld of image %lld is matched with box %d of %lld", (long long)k, (long long)i,
-                       (int)match[i * a + k], (long long)g);
-    image m = {anchors + (own ? i * a * 4 : 0), boxes + i * g * 4, classes + i * g * d, weights + i * g,
+        return od_fail(OD_EINVAL, "anchor %lld of image %lld is matched with box %d of %lld", (long long)k,
+                       (long long)i, (int)match[i * a + k], (long long)g);
+    image m = {anchors + (own ? i * a * 4 : 0),
+               boxes + i * g * 4,
+               classes + i * g * d,
+               weights + i * g,
                keypoints ? keypoints + i * g * points : NULL,
-               (float *)c->out[CLASS_TARGETS].data + i * a * d, (float *)c->out[CLASS_WEIGHTS].data + i * a * d,
-               (float *)c->out[BOX_TARGETS].data + i * a * code, (float *)c->out[BOX_WEIGHTS].data + i * a,
-               a, d, points, code};
+               (float *)c->out[CLASS_TARGETS].data + i * a * d,
+               (float *)c->out[CLASS_WEIGHTS].data + i * a * d,
+               (float *)c->out[BOX_TARGETS].data + i * a * code,
+               (float *)c->out[BOX_WEIGHTS].data + i * a,
+               a,
+               d,
+               points,
+               code};
     assign(&m, p, &coder, match + i * a);
   }
   return OD_OK;
 }
 
 #define UNIT(...) OD_F32_IN(0, 1, __VA_ARGS__)
-#define CODER(k) {.kind = k, .y = 10, .x = 10, .height = 5, .width = 5}
+#define CODER(k)                                                                                                       \
+  { .kind = k, .y = 10, .x = 10, .height = 5, .width = 5 }
 /* the deviation coder: random boxes have corners out of order, whose logarithms the others would take */
 static const od_sample samples[] = {
-    {.name = "background first", .n_in = 6,
+    {.name = "background first",
+     .n_in = 6,
      .params = &(const od_assign_params){CODER(OD_CODER_MEAN_STDDEV), {4, (const float[]){1, 0, 0, 0}}, 1},
      .in = {OD_I32_IN(-2, 4, 3, 20), UNIT(20, 4), UNIT(3, 5, 4), UNIT(3, 5, 4), UNIT(3, 5), OD_ABSENT_IN}},
-    {.name = "own anchors, negative weight", .n_in = 6,
+    {.name = "own anchors, negative weight",
+     .n_in = 6,
      .params = &(const od_assign_params){CODER(OD_CODER_MEAN_STDDEV), {2, (const float[]){0, 0}}, 0.25f},
      .in = {OD_I32_IN(-2, 1, 2, 9), UNIT(2, 9, 4), UNIT(2, 2, 4), UNIT(2, 2, 2), UNIT(2, 2), OD_ABSENT_IN}},
 };
 
 const od_op od_op_assign_targets = {
-    .name = "assign_targets", .help = "class and box targets of anchors, and their weights", .params = params,
-    .params_size = sizeof(od_assign_params), .min_in = 6, .max_in = 6, .optional_in = 1u << KEYPOINTS, .n_out = 4,
-    .infer = infer, .ref = ref, .grad = od_grad_nothing, .no_tf = OD_NO_TF_TRAINING, OD_SAMPLES(samples), .tolerance = 1e-5,
+    .name = "assign_targets",
+    .help = "class and box targets of anchors, and their weights",
+    .params = params,
+    .params_size = sizeof(od_assign_params),
+    .min_in = 6,
+    .max_in = 6,
+    .optional_in = 1u << KEYPOINTS,
+    .n_out = 4,
+    .infer = infer,
+    .ref = ref,
+    .grad = od_grad_nothing,
+    .no_tf = OD_NO_TF_TRAINING,
+    OD_SAMPLES(samples),
+    .tolerance = 1e-5,
 };

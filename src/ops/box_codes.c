@@ -37,7 +37,8 @@ od_box_coder od_coder_of(const od_coder_params *p) {
 static od_status fit_anchors(const od_infer *c, int lead) {
   const od_shape *a = &c->in[1].shape, *x = &c->in[0].shape;
   char one[OD_SHAPE_TEXT], two[OD_SHAPE_TEXT];
-  bool fits = lead >= 1 && (a->rank == 2 || a->rank == lead + 1) && (a->dim[a->rank - 1] == 4 || a->dim[a->rank - 1] < 0);
+  bool fits =
+      lead >= 1 && (a->rank == 2 || a->rank == lead + 1) && (a->dim[a->rank - 1] == 4 || a->dim[a->rank - 1] < 0);
   for (int k = 0; fits && k < a->rank - 1; k++) {
     int64_t p = a->dim[k], q = x->dim[lead - (a->rank - 1) + k];
     fits = p < 0 || q < 0 || p == q;
@@ -51,7 +52,8 @@ static od_status decode_infer(const od_infer *c) {
   OD_TRY(od_want(c, 0, OD_F32, -1));
   OD_TRY(od_want(c, 1, OD_F32, -1));
   int rank = c->in[0].shape.rank;
-  if (rank < 2 + p->per_class) return od_fail(OD_EINVAL, "codes of rank %d, expected at least %d", rank, 2 + p->per_class);
+  if (rank < 2 + p->per_class)
+    return od_fail(OD_EINVAL, "codes of rank %d, expected at least %d", rank, 2 + p->per_class);
   OD_TRY(od_want_dim(c, 0, rank - 1, od_coder_size(p)));
   OD_TRY(fit_anchors(c, rank - 1 - p->per_class));
   c->out[0] = c->out[1] = c->in[0];
@@ -108,13 +110,16 @@ static const char *decode_corners_tf(od_tf *t, const od_node *n, int rank, const
   const char *length = NULL, *own = NULL; /* of the square anchor, of the square box */
   if (square) {
     length = od_tf_op(t, "Sqrt", "length", OD_F32, OD_TF_INPUTS(od_tf_two(t, "Mul", "area", a->size[0], a->size[1])));
-    own = od_tf_two(t, "Mul", "side", od_tf_op(t, "Exp", "grown", OD_F32, OD_TF_INPUTS(code_tf(t, rank, 2, scale[2]))), length);
+    own = od_tf_two(t, "Mul", "side", od_tf_op(t, "Exp", "grown", OD_F32, OD_TF_INPUTS(code_tf(t, rank, 2, scale[2]))),
+                    length);
   }
   for (int k = 0; k < 2; k++) {
     const char *unit = square ? length : a->size[k], *size = own;
-    const char *center = od_tf_two(t, "Add", "moved", od_tf_two(t, "Mul", "offset", code_tf(t, rank, k, scale[k]), unit), a->center[k]);
+    const char *center =
+        od_tf_two(t, "Add", "moved", od_tf_two(t, "Mul", "offset", code_tf(t, rank, k, scale[k]), unit), a->center[k]);
     if (!square)
-      size = od_tf_two(t, "Mul", "sized", od_tf_op(t, "Exp", "grown", OD_F32, OD_TF_INPUTS(code_tf(t, rank, 2 + k, scale[2 + k]))), unit);
+      size = od_tf_two(t, "Mul", "sized",
+                       od_tf_op(t, "Exp", "grown", OD_F32, OD_TF_INPUTS(code_tf(t, rank, 2 + k, scale[2 + k]))), unit);
     const char *half = od_tf_two(t, "RealDiv", "half", size, two);
     side[k] = od_tf_two(t, "Sub", "low", center, half);
     side[k + 2] = od_tf_two(t, "Add", "high", center, half);
@@ -147,26 +152,41 @@ static od_status decode_tf(od_tf *t, const od_node *n) {
 }
 
 #define USUAL (&(const od_coder_params){.kind = OD_CODER_FASTER_RCNN, .y = 10, .x = 10, .height = 5, .width = 5})
-#define PER_CLASS (&(const od_coder_params){.kind = OD_CODER_FASTER_RCNN, .y = 10, .x = 10, .height = 5, .width = 5, .per_class = true})
+#define PER_CLASS                                                                                                      \
+  (&(const od_coder_params){.kind = OD_CODER_FASTER_RCNN, .y = 10, .x = 10, .height = 5, .width = 5, .per_class = true})
 #define SQUARE (&(const od_coder_params){.kind = OD_CODER_SQUARE, .y = 10, .x = 10, .height = 5, .width = 1})
 #define STDDEV (&(const od_coder_params){.kind = OD_CODER_MEAN_STDDEV, .y = 0.1f, .x = 1, .height = 1, .width = 1})
-#define POINTS (&(const od_coder_params){.kind = OD_CODER_KEYPOINT, .y = 10, .x = 10, .height = 5, .width = 5, .keypoints = 2})
-#define CODES(...) OD_F32_IN(-1, 1, __VA_ARGS__)
+#define POINTS                                                                                                         \
+  (&(const od_coder_params){.kind = OD_CODER_KEYPOINT, .y = 10, .x = 10, .height = 5, .width = 5, .keypoints = 2})
+#define CODES(...)   OD_F32_IN(-1, 1, __VA_ARGS__)
 #define ANCHORS(...) OD_F32_IN(0, 1, __VA_ARGS__)
 static const od_sample decode_samples[] = {
     {.name = "anchors for a batch", .params = USUAL, .n_in = 2, .in = {CODES(3, 7, 4), ANCHORS(7, 4)}},
     {.name = "proposals", .params = USUAL, .n_in = 2, .in = {CODES(2, 5, 4), ANCHORS(2, 5, 4)}},
     {.name = "codes for each class", .params = PER_CLASS, .n_in = 2, .in = {CODES(5, 3, 4), ANCHORS(5, 4)}},
-    {.name = "codes for each class, batch", .params = PER_CLASS, .n_in = 2, .in = {CODES(2, 5, 3, 4), ANCHORS(2, 5, 4)}},
+    {.name = "codes for each class, batch",
+     .params = PER_CLASS,
+     .n_in = 2,
+     .in = {CODES(2, 5, 3, 4), ANCHORS(2, 5, 4)}},
     {.name = "mean and deviation", .params = STDDEV, .n_in = 2, .in = {CODES(3, 7, 4), ANCHORS(7, 4)}},
     {.name = "keypoints", .params = POINTS, .n_in = 2, .in = {CODES(3, 7, 8), ANCHORS(7, 4)}},
     {.name = "nothing", .params = USUAL, .n_in = 2, .in = {CODES(2, 0, 4), ANCHORS(0, 4)}, .few = true},
 };
 
 const od_op od_op_decode_boxes = {
-    .name = "decode_boxes", .help = "boxes (and keypoints) of codes relative to anchors", .params = params,
-    .params_size = sizeof(od_coder_params), .min_in = 2, .max_in = 2, .n_out = 2, .infer = decode_infer, .ref = decode_ref,
-    .no_grad = "the losses work on codes", .write_tf = decode_tf, OD_SAMPLES(decode_samples), .tolerance = 1e-5,
+    .name = "decode_boxes",
+    .help = "boxes (and keypoints) of codes relative to anchors",
+    .params = params,
+    .params_size = sizeof(od_coder_params),
+    .min_in = 2,
+    .max_in = 2,
+    .n_out = 2,
+    .infer = decode_infer,
+    .ref = decode_ref,
+    .no_grad = "the losses work on codes",
+    .write_tf = decode_tf,
+    OD_SAMPLES(decode_samples),
+    .tolerance = 1e-5,
 };
 
 /* --------------------------------------------------------------------------------------------------------------- encode */
@@ -192,7 +212,8 @@ static od_status encode_infer(const od_infer *c) {
 static od_status encode_ref(const od_call *c) {
   const od_coder_params *p = c->params;
   od_box_coder coder = od_coder_of(p);
-  const float *boxes = c->in[0].data, *anchors = c->in[1].data, *points = p->kind == OD_CODER_KEYPOINT ? c->in[2].data : NULL;
+  const float *boxes = c->in[0].data, *anchors = c->in[1].data,
+              *points = p->kind == OD_CODER_KEYPOINT ? c->in[2].data : NULL;
   float *codes = c->out[0].data;
   int64_t size = od_coder_size(p), n = od_tensor_size(&c->in[0]) / 4, a = od_tensor_size(&c->in[1]) / 4;
   for (int64_t i = 0; i < n; i += a)
@@ -206,8 +227,18 @@ static const od_sample encode_samples[] = {
 };
 
 const od_op od_op_encode_boxes = {
-    .name = "encode_boxes", .help = "codes of boxes relative to anchors", .params = params,
-    .params_size = sizeof(od_coder_params), .min_in = 3, .max_in = 3, .optional_in = 4, .n_out = 1, .infer = encode_infer,
-    .ref = encode_ref, .no_grad = "targets are constants of the losses", .no_tf = OD_NO_TF_TRAINING, OD_SAMPLES(encode_samples),
+    .name = "encode_boxes",
+    .help = "codes of boxes relative to anchors",
+    .params = params,
+    .params_size = sizeof(od_coder_params),
+    .min_in = 3,
+    .max_in = 3,
+    .optional_in = 4,
+    .n_out = 1,
+    .infer = encode_infer,
+    .ref = encode_ref,
+    .no_grad = "targets are constants of the losses",
+    .no_tf = OD_NO_TF_TRAINING,
+    OD_SAMPLES(encode_samples),
     .tolerance = 1e-5,
 };

@@ -14,12 +14,18 @@ static od_value add2(od_graph *g, const od_op *op, od_value a, od_value b) {
   return od_graph_add(g, op, (od_value[]){a, b}, 2, NULL);
 }
 
-od_value od_clip_boxes(od_graph *g, od_value boxes, od_value window) { return add2(g, &od_op_clip_boxes, boxes, window); }
-od_value od_boxes_inside(od_graph *g, od_value boxes, od_value window) { return add2(g, &od_op_boxes_inside, boxes, window); }
+od_value od_clip_boxes(od_graph *g, od_value boxes, od_value window) {
+  return add2(g, &od_op_clip_boxes, boxes, window);
+}
+od_value od_boxes_inside(od_graph *g, od_value boxes, od_value window) {
+  return add2(g, &od_op_boxes_inside, boxes, window);
+}
 od_value od_change_coordinate_frame(od_graph *g, od_value boxes, od_value window) {
   return add2(g, &od_op_change_coordinate_frame, boxes, window);
 }
-od_value od_boxes_to_absolute(od_graph *g, od_value boxes, od_value image) { return add2(g, &od_op_boxes_to_absolute, boxes, image); }
+od_value od_boxes_to_absolute(od_graph *g, od_value boxes, od_value image) {
+  return add2(g, &od_op_boxes_to_absolute, boxes, image);
+}
 od_value od_boxes_to_normalized(od_graph *g, od_value boxes, od_value image) {
   return add2(g, &od_op_boxes_to_normalized, boxes, image);
 }
@@ -87,7 +93,8 @@ static od_status clip_tf(od_tf *t, const od_node *n) {
   for (int k = 0; k < 4; k++) {
     const char *low = window_column(t, n, "low", k & 1), *high = window_column(t, n, "high", (k & 1) + 2);
     const char *x = od_tf_column(t, "coordinate", od_tf_in(t, 0), rank, k, OD_F32);
-    out[k] = od_tf_op(t, "Maximum", "clipped", OD_F32, OD_TF_INPUTS(od_tf_op(t, "Minimum", "below", OD_F32, OD_TF_INPUTS(x, high)), low));
+    out[k] = od_tf_op(t, "Maximum", "clipped", OD_F32,
+                      OD_TF_INPUTS(od_tf_op(t, "Minimum", "below", OD_F32, OD_TF_INPUTS(x, high)), low));
   }
   od_tf_out(t, 0, od_tf_concat(t, NULL, out, 4, rank - 1, OD_F32));
   return OD_OK;
@@ -110,7 +117,7 @@ static od_status frame_tf(od_tf *t, const od_node *n) {
   return OD_OK;
 }
 
-#define BOXES(...) OD_F32_IN(-0.2, 1.2, __VA_ARGS__)
+#define BOXES(...)  OD_F32_IN(-0.2, 1.2, __VA_ARGS__)
 #define WINDOW(...) OD_F32_IN(0.1, 0.9, __VA_ARGS__)
 static const od_sample window_samples[] = {
     {.name = "one window", .n_in = 2, .in = {BOXES(7, 4), WINDOW(4)}},
@@ -118,21 +125,50 @@ static const od_sample window_samples[] = {
     {.name = "no boxes", .n_in = 2, .in = {BOXES(3, 0, 4), WINDOW(3, 4)}, .few = true},
 };
 static const od_sample inside_samples[] = {
-    {.name = "one window", .n_in = 2, .in = {OD_F32_IN(0.2, 0.8, 60, 4), {OD_F32, {1, {4}}, 0.3, 0.7, false}}, .few = true},
+    {.name = "one window",
+     .n_in = 2,
+     .in = {OD_F32_IN(0.2, 0.8, 60, 4), {OD_F32, {1, {4}}, 0.3, 0.7, false}},
+     .few = true},
 };
 
 const od_op od_op_clip_boxes = {
-    .name = "clip_boxes", .help = "coordinates moved into a window", .min_in = 2, .max_in = 2, .n_out = 1, .alias = {1},
-    .infer = infer_window, .ref = clip_ref, .no_grad = NO_FLOW, .write_tf = clip_tf, OD_SAMPLES(window_samples),
+    .name = "clip_boxes",
+    .help = "coordinates moved into a window",
+    .min_in = 2,
+    .max_in = 2,
+    .n_out = 1,
+    .alias = {1},
+    .infer = infer_window,
+    .ref = clip_ref,
+    .no_grad = NO_FLOW,
+    .write_tf = clip_tf,
+    OD_SAMPLES(window_samples),
 };
 const od_op od_op_change_coordinate_frame = {
-    .name = "change_coordinate_frame", .help = "boxes relative to a window", .min_in = 2, .max_in = 2, .n_out = 1, .alias = {1},
-    .infer = infer_window, .ref = frame_ref, .no_grad = NO_FLOW, .write_tf = frame_tf, OD_SAMPLES(window_samples),
+    .name = "change_coordinate_frame",
+    .help = "boxes relative to a window",
+    .min_in = 2,
+    .max_in = 2,
+    .n_out = 1,
+    .alias = {1},
+    .infer = infer_window,
+    .ref = frame_ref,
+    .no_grad = NO_FLOW,
+    .write_tf = frame_tf,
+    OD_SAMPLES(window_samples),
     .tolerance = 1e-6,
 };
 const od_op od_op_boxes_inside = {
-    .name = "boxes_inside", .help = "1 for boxes wholly inside a window, else 0", .min_in = 2, .max_in = 2, .n_out = 1,
-    .infer = infer_inside, .ref = inside_ref, .grad = od_grad_nothing, .no_tf = OD_NO_TF_TRAINING, OD_SAMPLES(inside_samples),
+    .name = "boxes_inside",
+    .help = "1 for boxes wholly inside a window, else 0",
+    .min_in = 2,
+    .max_in = 2,
+    .n_out = 1,
+    .infer = infer_inside,
+    .ref = inside_ref,
+    .grad = od_grad_nothing,
+    .no_tf = OD_NO_TF_TRAINING,
+    OD_SAMPLES(inside_samples),
 };
 
 /* ---------------------------------------------------------------------------------------------------- boxes and an image */
@@ -151,7 +187,8 @@ static od_status absolute_ref(const od_call *c) {
 
 static od_status normalized_ref(const od_call *c) {
   const od_shape *s = &c->in[1].shape;
-  od_box_scale(c->out[0].data, c->in[0].data, od_tensor_size(&c->in[0]) / 4, 1.0f / (float)s->dim[1], 1.0f / (float)s->dim[2]);
+  od_box_scale(c->out[0].data, c->in[0].data, od_tensor_size(&c->in[0]) / 4, 1.0f / (float)s->dim[1],
+               1.0f / (float)s->dim[2]);
   return OD_OK;
 }
 
@@ -160,7 +197,8 @@ static od_status scale_tf(od_tf *t, const od_node *n, bool inverse) {
   const char *shape = od_tf_shape_of(t, "size", od_tf_in(t, 1), od_type_of(n->in[1]).dtype), *scale[2], *out[4];
   for (int k = 0; k < 2; k++) {
     scale[k] = od_tf_cast(t, "pixels", od_tf_element(t, "side", shape, 1 + k), OD_I32, OD_F32);
-    if (inverse) scale[k] = od_tf_op(t, "RealDiv", "scale", OD_F32, OD_TF_INPUTS(od_tf_const_f32(t, "one", 1), scale[k]));
+    if (inverse)
+      scale[k] = od_tf_op(t, "RealDiv", "scale", OD_F32, OD_TF_INPUTS(od_tf_const_f32(t, "one", 1), scale[k]));
   }
   for (int k = 0; k < 4; k++) {
     const char *x = od_tf_column(t, "coordinate", od_tf_in(t, 0), rank, k, OD_F32);
@@ -178,12 +216,29 @@ static const od_sample image_samples[] = {
 };
 
 const od_op od_op_boxes_to_absolute = {
-    .name = "boxes_to_absolute", .help = "normalised boxes into pixels of an image", .min_in = 2, .max_in = 2, .n_out = 1,
-    .alias = {1}, .infer = infer_image, .ref = absolute_ref, .no_grad = NO_FLOW, .write_tf = absolute_tf, OD_SAMPLES(image_samples),
+    .name = "boxes_to_absolute",
+    .help = "normalised boxes into pixels of an image",
+    .min_in = 2,
+    .max_in = 2,
+    .n_out = 1,
+    .alias = {1},
+    .infer = infer_image,
+    .ref = absolute_ref,
+    .no_grad = NO_FLOW,
+    .write_tf = absolute_tf,
+    OD_SAMPLES(image_samples),
 };
 const od_op od_op_boxes_to_normalized = {
-    .name = "boxes_to_normalized", .help = "boxes in pixels of an image into normalised ones", .min_in = 2, .max_in = 2, .n_out = 1,
-    .alias = {1}, .infer = infer_image, .ref = normalized_ref, .no_grad = NO_FLOW, .write_tf = normalized_tf,
+    .name = "boxes_to_normalized",
+    .help = "boxes in pixels of an image into normalised ones",
+    .min_in = 2,
+    .max_in = 2,
+    .n_out = 1,
+    .alias = {1},
+    .infer = infer_image,
+    .ref = normalized_ref,
+    .no_grad = NO_FLOW,
+    .write_tf = normalized_tf,
     OD_SAMPLES(image_samples),
 };
 
@@ -236,16 +291,29 @@ static od_status clip_window_tf(od_tf *t, const od_node *n) {
 }
 
 static const od_sample clip_window_samples[] = {
-    {.name = "normalised", .params = &(const clip_window_params){true}, .n_in = 2,
+    {.name = "normalised",
+     .params = &(const clip_window_params){true},
+     .n_in = 2,
      .in = {OD_I32_IN(1, 30, 4, 3), OD_F32_IN(0, 1, 4, 31, 37, 3)}},
-    {.name = "pixels", .params = &(const clip_window_params){false}, .n_in = 2,
+    {.name = "pixels",
+     .params = &(const clip_window_params){false},
+     .n_in = 2,
      .in = {OD_I32_IN(1, 30, 4, 3), OD_F32_IN(0, 1, 4, 31, 37, 3)}},
 };
 
 const od_op od_op_clip_window = {
-    .name = "clip_window", .help = "the part of each preprocessed picture that is not padding", .params = clip_window_table,
-    .params_size = sizeof(clip_window_params), .min_in = 2, .max_in = 2, .n_out = 1, .infer = clip_window_infer,
-    .ref = clip_window_ref, .grad = od_grad_nothing, .write_tf = clip_window_tf, OD_SAMPLES(clip_window_samples),
+    .name = "clip_window",
+    .help = "the part of each preprocessed picture that is not padding",
+    .params = clip_window_table,
+    .params_size = sizeof(clip_window_params),
+    .min_in = 2,
+    .max_in = 2,
+    .n_out = 1,
+    .infer = clip_window_infer,
+    .ref = clip_window_ref,
+    .grad = od_grad_nothing,
+    .write_tf = clip_window_tf,
+    OD_SAMPLES(clip_window_samples),
 };
 
 /* ------------------------------------------------------------------------------------------------------------- iou_matrix */
@@ -263,9 +331,18 @@ static od_status iou_ref(const od_call *c) {
   return OD_OK;
 }
 
-static const od_sample iou_samples[] = {{.name = "boxes", .n_in = 2, .in = {OD_F32_IN(0, 1, 60, 4), OD_F32_IN(0, 1, 50, 4)}, .few = true}};
+static const od_sample iou_samples[] = {
+    {.name = "boxes", .n_in = 2, .in = {OD_F32_IN(0, 1, 60, 4), OD_F32_IN(0, 1, 50, 4)}, .few = true}};
 
 const od_op od_op_iou_matrix = {
-    .name = "iou_matrix", .help = "intersection over union of all pairs", .min_in = 2, .max_in = 2, .n_out = 1,
-    .infer = iou_infer, .ref = iou_ref, .no_grad = NO_FLOW, .no_tf = OD_NO_TF_TRAINING, OD_SAMPLES(iou_samples),
+    .name = "iou_matrix",
+    .help = "intersection over union of all pairs",
+    .min_in = 2,
+    .max_in = 2,
+    .n_out = 1,
+    .infer = iou_infer,
+    .ref = iou_ref,
+    .no_grad = NO_FLOW,
+    .no_tf = OD_NO_TF_TRAINING,
+    OD_SAMPLES(iou_samples),
 };

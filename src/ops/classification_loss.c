@@ -19,13 +19,14 @@ od_value od_classification_loss(od_graph *g, od_value logits, od_value targets, 
   return od_graph_add(g, &od_op_classification_loss, (od_value[]){logits, targets, weights}, 3, p);
 }
 
-static const char *const kinds[] = {"sigmoid", "sigmoid_focal", "softmax", "softmax_against_logits", "bootstrapped_soft",
-                                    "bootstrapped_hard", NULL};
+static const char *const kinds[] = {"sigmoid",           "sigmoid_focal",     "softmax", "softmax_against_logits",
+                                    "bootstrapped_soft", "bootstrapped_hard", NULL};
 static const od_param params[] = {
     OD_PARAM_ENUM(od_classification_loss_params, kind, "which loss", kinds),
     OD_PARAM_IN(od_classification_loss_params, gamma, OD_P_FLOAT, "focal: exponent of 1 - p_t", 0, 1e6),
     OD_PARAM(od_classification_loss_params, has_alpha, OD_P_BOOL, "focal: weigh positives by alpha"),
-    OD_PARAM(od_classification_loss_params, alpha, OD_P_FLOAT, "focal: weight of positives; bootstrapped: share of the target"),
+    OD_PARAM(od_classification_loss_params, alpha, OD_P_FLOAT,
+             "focal: weight of positives; bootstrapped: share of the target"),
     OD_PARAM(od_classification_loss_params, logit_scale, OD_P_FLOAT, "softmax: logits are divided by this"),
     {0}};
 
@@ -95,7 +96,8 @@ static float mean(const float *w, int64_t n) {
 static float row_loss(const od_classification_loss_params *o, const float *x, const float *z, float w, int64_t n) {
   float top, top_z = 0;
   bool logits = o->kind == OD_CLS_SOFTMAX_AGAINST_LOGITS;
-  double log_sum = log(exp_sum(&top, x, o->logit_scale, n)), sum_z = logits ? exp_sum(&top_z, z, o->logit_scale, n) : 1, loss = 0;
+  double log_sum = log(exp_sum(&top, x, o->logit_scale, n)), sum_z = logits ? exp_sum(&top_z, z, o->logit_scale, n) : 1,
+         loss = 0;
   for (int64_t i = 0; i < n; i++) {
     double zi = logits ? exp((double)(z[i] / o->logit_scale - top_z)) / sum_z : (double)z[i];
     loss += zi * (log_sum - (double)(x[i] / o->logit_scale - top));
@@ -103,8 +105,8 @@ static float row_loss(const od_classification_loss_params *o, const float *x, co
   return (float)loss * w;
 }
 
-static void row_grad(const od_classification_loss_params *o, float *dx, float dy, const float *x, const float *z, float w,
-                     int64_t n) {
+static void row_grad(const od_classification_loss_params *o, float *dx, float dy, const float *x, const float *z,
+                     float w, int64_t n) {
   float top, top_z = 0;
   bool logits = o->kind == OD_CLS_SOFTMAX_AGAINST_LOGITS;
   double sum = exp_sum(&top, x, o->logit_scale, n), sum_z = logits ? exp_sum(&top_z, z, o->logit_scale, n) : 1;
@@ -122,7 +124,8 @@ static od_status check(const od_infer *c, int first) {
   for (int i = 0; i < 3; i++) fits = fits && c->in[first + i].dtype == OD_F32;
   for (int k = 0; fits && k < x->rank; k++) {
     bool one = k == x->rank - 1 && w->dim[k] == 1;
-    fits = (x->dim[k] < 0 || z->dim[k] < 0 || x->dim[k] == z->dim[k]) && (one || x->dim[k] < 0 || w->dim[k] < 0 || x->dim[k] == w->dim[k]);
+    fits = (x->dim[k] < 0 || z->dim[k] < 0 || x->dim[k] == z->dim[k]) &&
+           (one || x->dim[k] < 0 || w->dim[k] < 0 || x->dim[k] == w->dim[k]);
   }
   if (fits) return OD_OK;
   char a[OD_SHAPE_TEXT], b[OD_SHAPE_TEXT], d[OD_SHAPE_TEXT];
@@ -145,7 +148,8 @@ static od_status ref(const od_call *c) {
   float *y = c->out[0].data;
   int64_t n = od_last(&c->in[0]), nw = od_last(&c->in[2]), rows = n ? od_tensor_size(&c->in[0]) / n : 0;
   for (int64_t i = 0; i < rows; i++, x += n, z += n, w += nw) {
-    if (is_softmax(o)) y[i] = row_loss(o, x, z, mean(w, nw), n);
+    if (is_softmax(o))
+      y[i] = row_loss(o, x, z, mean(w, nw), n);
     else
       for (int64_t k = 0; k < n; k++) *y++ = entry_loss(o, x[k], z[k], w[nw == 1 ? 0 : k]);
   }
@@ -155,33 +159,68 @@ static od_status ref(const od_call *c) {
 static od_status back(od_grad *c) {
   const od_value *in = c->node->in;
   if (c->need[0])
-    c->din[0] = od_graph_add(c->graph, &od_op_classification_loss_grad, (od_value[]){c->dout[0], in[0], in[1], in[2]}, 4,
-                             c->node->params);
+    c->din[0] = od_graph_add(c->graph, &od_op_classification_loss_grad, (od_value[]){c->dout[0], in[0], in[1], in[2]},
+                             4, c->node->params);
   return OD_OK; /* targets and weights are constants */
 }
 
 #define KIND(...) (&(const od_classification_loss_params){__VA_ARGS__})
-#define THREE {OD_F32_IN(-3, 3, 2, 7, 5), OD_F32_IN(0, 1, 2, 7, 5), OD_F32_IN(0.25, 1, 2, 7, 5)}
-#define FOUR {OD_F32_IN(-1, 1, 2, 7, 5), OD_F32_IN(-3, 3, 2, 7, 5), OD_F32_IN(0, 1, 2, 7, 5), OD_F32_IN(0.25, 1, 2, 7, 5)}
-#define FOUR_ROWS {OD_F32_IN(-1, 1, 2, 7), OD_F32_IN(-3, 3, 2, 7, 5), OD_F32_IN(0, 1, 2, 7, 5), OD_F32_IN(0.25, 1, 2, 7, 5)}
+#define THREE                                                                                                          \
+  { OD_F32_IN(-3, 3, 2, 7, 5), OD_F32_IN(0, 1, 2, 7, 5), OD_F32_IN(0.25, 1, 2, 7, 5) }
+#define FOUR                                                                                                           \
+  { OD_F32_IN(-1, 1, 2, 7, 5), OD_F32_IN(-3, 3, 2, 7, 5), OD_F32_IN(0, 1, 2, 7, 5), OD_F32_IN(0.25, 1, 2, 7, 5) }
+#define FOUR_ROWS                                                                                                      \
+  { OD_F32_IN(-1, 1, 2, 7), OD_F32_IN(-3, 3, 2, 7, 5), OD_F32_IN(0, 1, 2, 7, 5), OD_F32_IN(0.25, 1, 2, 7, 5) }
 
 static const od_sample samples[] = {
     {.name = "sigmoid", .params = KIND(.kind = OD_CLS_SIGMOID), .n_in = 3, .in = THREE},
-    {.name = "sigmoid, one weight an anchor", .params = KIND(.kind = OD_CLS_SIGMOID), .n_in = 3,
+    {.name = "sigmoid, one weight an anchor",
+     .params = KIND(.kind = OD_CLS_SIGMOID),
+     .n_in = 3,
      .in = {OD_F32_IN(-3, 3, 2, 7, 5), OD_F32_IN(0, 1, 2, 7, 5), OD_F32_IN(0.25, 1, 2, 7, 1)}},
-    {.name = "focal", .params = KIND(.kind = OD_CLS_SIGMOID_FOCAL, .gamma = 2, .has_alpha = true, .alpha = 0.25f), .n_in = 3, .in = THREE},
-    {.name = "focal, odd gamma, no alpha", .params = KIND(.kind = OD_CLS_SIGMOID_FOCAL, .gamma = 1.5f), .n_in = 3, .in = THREE},
+    {.name = "focal",
+     .params = KIND(.kind = OD_CLS_SIGMOID_FOCAL, .gamma = 2, .has_alpha = true, .alpha = 0.25f),
+     .n_in = 3,
+     .in = THREE},
+    {.name = "focal, odd gamma, no alpha",
+     .params = KIND(.kind = OD_CLS_SIGMOID_FOCAL, .gamma = 1.5f),
+     .n_in = 3,
+     .in = THREE},
     /* targets that do not sum to 1: what TensorFlow calls the gradient is not the derivative */
-    {.name = "softmax", .params = KIND(.kind = OD_CLS_SOFTMAX, .logit_scale = 2), .n_in = 3, .in = THREE, .no_grad = true},
-    {.name = "softmax against logits", .params = KIND(.kind = OD_CLS_SOFTMAX_AGAINST_LOGITS, .logit_scale = 0.5f), .n_in = 3, .in = THREE},
-    {.name = "bootstrapped, soft", .params = KIND(.kind = OD_CLS_BOOTSTRAPPED_SOFT, .alpha = 0.6f), .n_in = 3, .in = THREE},
-    {.name = "bootstrapped, hard", .params = KIND(.kind = OD_CLS_BOOTSTRAPPED_HARD, .alpha = 0.6f), .n_in = 3, .in = THREE, .no_grad = true},
+    {.name = "softmax",
+     .params = KIND(.kind = OD_CLS_SOFTMAX, .logit_scale = 2),
+     .n_in = 3,
+     .in = THREE,
+     .no_grad = true},
+    {.name = "softmax against logits",
+     .params = KIND(.kind = OD_CLS_SOFTMAX_AGAINST_LOGITS, .logit_scale = 0.5f),
+     .n_in = 3,
+     .in = THREE},
+    {.name = "bootstrapped, soft",
+     .params = KIND(.kind = OD_CLS_BOOTSTRAPPED_SOFT, .alpha = 0.6f),
+     .n_in = 3,
+     .in = THREE},
+    {.name = "bootstrapped, hard",
+     .params = KIND(.kind = OD_CLS_BOOTSTRAPPED_HARD, .alpha = 0.6f),
+     .n_in = 3,
+     .in = THREE,
+     .no_grad = true},
 };
 
 const od_op od_op_classification_loss = {
-    .name = "classification_loss", .help = "how wrong class logits are, one number an entry (softmax: an anchor)", .params = params,
-    .params_size = sizeof(od_classification_loss_params), .min_in = 3, .max_in = 3, .n_out = 1, .infer = infer, .ref = ref,
-    .grad = back, .no_tf = OD_NO_TF_TRAINING, OD_SAMPLES(samples), .tolerance = 1e-6,
+    .name = "classification_loss",
+    .help = "how wrong class logits are, one number an entry (softmax: an anchor)",
+    .params = params,
+    .params_size = sizeof(od_classification_loss_params),
+    .min_in = 3,
+    .max_in = 3,
+    .n_out = 1,
+    .infer = infer,
+    .ref = ref,
+    .grad = back,
+    .no_tf = OD_NO_TF_TRAINING,
+    OD_SAMPLES(samples),
+    .tolerance = 1e-6,
 };
 
 static od_status grad_infer(const od_infer *c) {
@@ -196,7 +235,8 @@ static od_status grad_ref(const od_call *c) {
   float *dx = c->out[0].data;
   int64_t n = od_last(&c->in[1]), nw = od_last(&c->in[3]), rows = n ? od_tensor_size(&c->in[1]) / n : 0;
   for (int64_t i = 0; i < rows; i++, x += n, z += n, w += nw, dx += n) {
-    if (is_softmax(o)) row_grad(o, dx, dy[i], x, z, mean(w, nw), n);
+    if (is_softmax(o))
+      row_grad(o, dx, dy[i], x, z, mean(w, nw), n);
     else
       for (int64_t k = 0; k < n; k++) dx[k] = entry_grad(o, *dy++, x[k], z[k], w[nw == 1 ? 0 : k]);
   }
@@ -205,15 +245,33 @@ static od_status grad_ref(const od_call *c) {
 
 static const od_sample grad_samples[] = {
     {.name = "sigmoid", .params = KIND(.kind = OD_CLS_SIGMOID), .n_in = 4, .in = FOUR},
-    {.name = "focal", .params = KIND(.kind = OD_CLS_SIGMOID_FOCAL, .gamma = 2, .has_alpha = true, .alpha = 0.25f), .n_in = 4, .in = FOUR},
+    {.name = "focal",
+     .params = KIND(.kind = OD_CLS_SIGMOID_FOCAL, .gamma = 2, .has_alpha = true, .alpha = 0.25f),
+     .n_in = 4,
+     .in = FOUR},
     {.name = "softmax", .params = KIND(.kind = OD_CLS_SOFTMAX, .logit_scale = 1), .n_in = 4, .in = FOUR_ROWS},
-    {.name = "softmax against logits", .params = KIND(.kind = OD_CLS_SOFTMAX_AGAINST_LOGITS, .logit_scale = 1), .n_in = 4, .in = FOUR_ROWS},
-    {.name = "bootstrapped, soft", .params = KIND(.kind = OD_CLS_BOOTSTRAPPED_SOFT, .alpha = 0.6f), .n_in = 4, .in = FOUR},
+    {.name = "softmax against logits",
+     .params = KIND(.kind = OD_CLS_SOFTMAX_AGAINST_LOGITS, .logit_scale = 1),
+     .n_in = 4,
+     .in = FOUR_ROWS},
+    {.name = "bootstrapped, soft",
+     .params = KIND(.kind = OD_CLS_BOOTSTRAPPED_SOFT, .alpha = 0.6f),
+     .n_in = 4,
+     .in = FOUR},
 };
 
 const od_op od_op_classification_loss_grad = {
-    .name = "classification_loss_grad", .help = "gradient of classification_loss: (dy, logits, targets, weights) -> dlogits",
-    .params = params, .params_size = sizeof(od_classification_loss_params), .min_in = 4, .max_in = 4, .n_out = 1,
-    .infer = grad_infer, .ref = grad_ref, .no_grad = OD_NO_SECOND, .no_tf = OD_NO_TF_TRAINING,
-    OD_SAMPLES(grad_samples), .tolerance = 1e-6,
+    .name = "classification_loss_grad",
+    .help = "gradient of classification_loss: (dy, logits, targets, weights) -> dlogits",
+    .params = params,
+    .params_size = sizeof(od_classification_loss_params),
+    .min_in = 4,
+    .max_in = 4,
+    .n_out = 1,
+    .infer = grad_infer,
+    .ref = grad_ref,
+    .no_grad = OD_NO_SECOND,
+    .no_tf = OD_NO_TF_TRAINING,
+    OD_SAMPLES(grad_samples),
+    .tolerance = 1e-6,
 };

@@ -12,12 +12,11 @@
 #include "ops/detect_tf.h"
 #include "ops/table.h"
 
-static const od_param params[] = {
-    OD_PARAM_IN(od_crop_params, crop_height, OD_P_INT, "lines of a crop", 1, 1 << 16),
-    OD_PARAM_IN(od_crop_params, crop_width, OD_P_INT, "columns of a crop", 1, 1 << 16),
-    OD_PARAM(od_crop_params, nearest, OD_P_BOOL, "nearest pixel instead of bilinear"),
-    OD_PARAM(od_crop_params, extrapolation_value, OD_P_FLOAT, "outside the image"),
-    {0}};
+static const od_param params[] = {OD_PARAM_IN(od_crop_params, crop_height, OD_P_INT, "lines of a crop", 1, 1 << 16),
+                                  OD_PARAM_IN(od_crop_params, crop_width, OD_P_INT, "columns of a crop", 1, 1 << 16),
+                                  OD_PARAM(od_crop_params, nearest, OD_P_BOOL, "nearest pixel instead of bilinear"),
+                                  OD_PARAM(od_crop_params, extrapolation_value, OD_P_FLOAT, "outside the image"),
+                                  {0}};
 
 od_value od_crop_and_resize(od_graph *g, od_value image, od_value boxes, od_value box_image, const od_crop_params *p) {
   return od_graph_add(g, &od_op_crop_and_resize, (od_value[]){image, boxes, box_image}, 3, p);
@@ -63,7 +62,8 @@ static between neighbours(float at) {
 
 static od_status image_of(int64_t *out, const od_tensor *box_image, int64_t r, int64_t n) {
   int32_t b = ((const int32_t *)box_image->data)[r];
-  if (b < 0 || b >= n) return od_fail(OD_EINVAL, "box %lld is of image %d, there are %lld", (long long)r, b, (long long)n);
+  if (b < 0 || b >= n)
+    return od_fail(OD_EINVAL, "box %lld is of image %d, there are %lld", (long long)r, b, (long long)n);
   *out = b;
   return OD_OK;
 }
@@ -102,7 +102,8 @@ static od_status ref(const od_call *c) {
   for (int64_t r = 0; r < c->in[1].shape.dim[0]; r++) {
     int64_t b = 0;
     OD_TRY(image_of(&b, &c->in[2], r, dim[0]));
-    crop(out + r * p->crop_height * p->crop_width * dim[3], image + b * dim[1] * dim[2] * dim[3], dim, boxes + 4 * r, p);
+    crop(out + r * p->crop_height * p->crop_width * dim[3], image + b * dim[1] * dim[2] * dim[3], dim, boxes + 4 * r,
+         p);
   }
   return OD_OK;
 }
@@ -112,14 +113,17 @@ static od_status back(od_grad *c) {
   if (p->nearest) return od_fail(OD_EUNSUPPORTED, "crops of nearest pixels are not trained through");
   const od_value *in = c->node->in;
   if (c->need[0])
-    c->din[0] = od_graph_add(c->graph, &od_op_crop_and_resize_grad, (od_value[]){c->dout[0], in[0], in[1], in[2]}, 4, p);
+    c->din[0] =
+        od_graph_add(c->graph, &od_op_crop_and_resize_grad, (od_value[]){c->dout[0], in[0], in[1], in[2]}, 4, p);
   return OD_OK;
 }
 
 static od_status write_tf(od_tf *t, const od_node *n) {
   const od_crop_params *p = n->params;
-  const char *size = od_tf_const_i32s(t, "crop_size", (const int32_t[]){(int32_t)p->crop_height, (int32_t)p->crop_width}, 2);
-  const char *x = od_tf_op(t, "CropAndResize", NULL, OD_F32, OD_TF_INPUTS(od_tf_in(t, 0), od_tf_in(t, 1), od_tf_in(t, 2), size));
+  const char *size =
+      od_tf_const_i32s(t, "crop_size", (const int32_t[]){(int32_t)p->crop_height, (int32_t)p->crop_width}, 2);
+  const char *x =
+      od_tf_op(t, "CropAndResize", NULL, OD_F32, OD_TF_INPUTS(od_tf_in(t, 0), od_tf_in(t, 1), od_tf_in(t, 2), size));
   od_tf_attr_text(t, "method", p->nearest ? "nearest" : "bilinear");
   od_tf_attr_float(t, "extrapolation_value", p->extrapolation_value);
   od_tf_out(t, 0, x);
@@ -127,16 +131,36 @@ static od_status write_tf(od_tf *t, const od_node *n) {
 }
 
 #define CROP(h, w, v) (&(const od_crop_params){h, w, false, v})
-#define BOXES(n) OD_F32_IN(-0.1, 1.1, n, 4)
+#define BOXES(n)      OD_F32_IN(-0.1, 1.1, n, 4)
 static const od_sample samples[] = {
-    {.name = "four by three", .params = CROP(4, 3, 0.5f), .n_in = 3, .in = {OD_F32_IN(-1, 1, 2, 6, 7, 3), BOXES(5), OD_I32_IN(0, 1, 5)}},
-    {.name = "one place", .params = CROP(1, 1, 0), .n_in = 3, .in = {OD_F32_IN(-1, 1, 2, 6, 7, 3), OD_F32_IN(0, 1, 4, 4), OD_I32_IN(0, 1, 4)}},
-    {.name = "no boxes", .params = CROP(2, 2, 0), .n_in = 3, .in = {OD_F32_IN(-1, 1, 2, 6, 7, 3), BOXES(0), OD_I32_IN(0, 1, 0)}, .few = true},
+    {.name = "four by three",
+     .params = CROP(4, 3, 0.5f),
+     .n_in = 3,
+     .in = {OD_F32_IN(-1, 1, 2, 6, 7, 3), BOXES(5), OD_I32_IN(0, 1, 5)}},
+    {.name = "one place",
+     .params = CROP(1, 1, 0),
+     .n_in = 3,
+     .in = {OD_F32_IN(-1, 1, 2, 6, 7, 3), OD_F32_IN(0, 1, 4, 4), OD_I32_IN(0, 1, 4)}},
+    {.name = "no boxes",
+     .params = CROP(2, 2, 0),
+     .n_in = 3,
+     .in = {OD_F32_IN(-1, 1, 2, 6, 7, 3), BOXES(0), OD_I32_IN(0, 1, 0)},
+     .few = true},
 };
 
 const od_op od_op_crop_and_resize = {
-    .name = "crop_and_resize", .help = "boxes of images, resampled to one size", .params = params, .params_size = sizeof(od_crop_params),
-    .min_in = 3, .max_in = 3, .n_out = 1, .infer = infer, .ref = ref, .grad = back, .write_tf = write_tf, OD_SAMPLES(samples),
+    .name = "crop_and_resize",
+    .help = "boxes of images, resampled to one size",
+    .params = params,
+    .params_size = sizeof(od_crop_params),
+    .min_in = 3,
+    .max_in = 3,
+    .n_out = 1,
+    .infer = infer,
+    .ref = ref,
+    .grad = back,
+    .write_tf = write_tf,
+    OD_SAMPLES(samples),
     .tolerance = 1e-5,
 };
 
@@ -178,18 +202,31 @@ static od_status grad_ref(const od_call *c) {
   for (int64_t r = 0; r < c->in[2].shape.dim[0]; r++) {
     int64_t b = 0;
     OD_TRY(image_of(&b, &c->in[3], r, dim[0]));
-    crop_grad(out + b * dim[1] * dim[2] * dim[3], dy + r * p->crop_height * p->crop_width * dim[3], dim, boxes + 4 * r, p);
+    crop_grad(out + b * dim[1] * dim[2] * dim[3], dy + r * p->crop_height * p->crop_width * dim[3], dim, boxes + 4 * r,
+              p);
   }
   return OD_OK;
 }
 
 static const od_sample grad_samples[] = {
-    {.name = "four by three", .params = CROP(4, 3, 0.5f), .n_in = 4,
+    {.name = "four by three",
+     .params = CROP(4, 3, 0.5f),
+     .n_in = 4,
      .in = {OD_F32_IN(-1, 1, 5, 4, 3, 3), OD_F32_IN(-1, 1, 2, 6, 7, 3), BOXES(5), OD_I32_IN(0, 1, 5)}},
 };
 
 const od_op od_op_crop_and_resize_grad = {
-    .name = "crop_and_resize_grad", .help = "gradient of crop_and_resize: (dy, image: only its shape counts, boxes, box_image) -> dimage",
-    .params = params, .params_size = sizeof(od_crop_params), .min_in = 4, .max_in = 4, .n_out = 1, .infer = grad_infer, .ref = grad_ref,
-    .no_grad = OD_NO_SECOND, .no_tf = OD_NO_TF_TRAINING, OD_SAMPLES(grad_samples), .tolerance = 1e-5,
+    .name = "crop_and_resize_grad",
+    .help = "gradient of crop_and_resize: (dy, image: only its shape counts, boxes, box_image) -> dimage",
+    .params = params,
+    .params_size = sizeof(od_crop_params),
+    .min_in = 4,
+    .max_in = 4,
+    .n_out = 1,
+    .infer = grad_infer,
+    .ref = grad_ref,
+    .no_grad = OD_NO_SECOND,
+    .no_tf = OD_NO_TF_TRAINING,
+    OD_SAMPLES(grad_samples),
+    .tolerance = 1e-5,
 };

@@ -37,7 +37,8 @@ typedef struct {
   bool reduce_boxes_in_lowest_layer;
   float interpolated_scale_aspect_ratio;
 } od_ssd_anchor_spec;
-OD_MUST_CHECK od_status od_ssd_anchor_pairs(od_ssd_anchors_params *out, od_arena *arena, const od_ssd_anchor_spec *spec);
+OD_MUST_CHECK od_status od_ssd_anchor_pairs(od_ssd_anchors_params *out, od_arena *arena,
+                                            const od_ssd_anchor_spec *spec);
 
 /* Faster R-CNN: all scales with all ratios (scales innermost) at each cell of one map, in pixels. */
 typedef struct {
@@ -57,10 +58,11 @@ typedef struct {
   float anchor_scale;
   od_floats aspect_ratios;
   int64_t scales_per_octave;
-  bool normalize;  /* coordinates relative to the preprocessed image instead of its pixels */
+  bool normalize; /* coordinates relative to the preprocessed image instead of its pixels */
   bool size_known;
 } od_multiscale_anchors_params;
-od_value od_multiscale_anchors_op(od_graph *g, const od_value *maps, int n, od_value image, const od_multiscale_anchors_params *p);
+od_value od_multiscale_anchors_op(od_graph *g, const od_value *maps, int n, od_value image,
+                                  const od_multiscale_anchors_params *p);
 
 /* Grids spelled out: layer l has per_layer[l] (size in pixels, aspect ratio) pairs. */
 typedef struct {
@@ -69,7 +71,8 @@ typedef struct {
   od_floats strides, offsets; /* y and x for each layer, pixels */
   bool normalize;
 } od_flexible_anchors_params;
-od_value od_flexible_anchors_op(od_graph *g, const od_value *maps, int n, od_value image, const od_flexible_anchors_params *p);
+od_value od_flexible_anchors_op(od_graph *g, const od_value *maps, int n, od_value image,
+                                const od_flexible_anchors_params *p);
 
 /* ---------------------------------------------------------------------------------------------------------------- boxes */
 /* The original's box coder. Scales of 1 where the config sets none.
@@ -133,21 +136,21 @@ typedef struct {
 /* What the original's TargetAssigner.assign makes of a match. gt_classes [B,G,D] float; gt_keypoints absent or [B,G,2*P].
  * Outputs: 0 class targets [B,A,D], 1 class weights [B,A,D], 2 box targets [B,A,C], 3 box weights [B,A]. */
 od_value od_assign_targets_op(od_graph *g, od_value match, od_value anchors, od_value gt_boxes, od_value gt_classes,
-                           od_value gt_weights, od_value gt_keypoints, const od_assign_params *p);
+                              od_value gt_weights, od_value gt_keypoints, const od_assign_params *p);
 
 typedef struct {
   int64_t num_hard_examples; /* <= 0: no limit */
   float iou_threshold;
-  int loss_type;                               /* od_mine_loss: what ranks the anchors: OD_MINE_BOTH, _CLASSIFICATION, _LOCALIZATION */
+  int loss_type; /* od_mine_loss: what ranks the anchors: OD_MINE_BOTH, _CLASSIFICATION, _LOCALIZATION */
   float classification_weight, localization_weight; /* of the sum, with OD_MINE_BOTH */
-  float max_negatives_per_positive;            /* <= 0: no limit */
+  float max_negatives_per_positive;                 /* <= 0: no limit */
   int64_t min_negatives_per_image;
 } od_miner_params;
 /* The original's HardExampleMiner. loc_losses, cls_losses [B,A]; boxes [B,A,4] decoded; match [B,A] int32 or absent.
  * Outputs: 0 mask [B,A] float, 1 where the anchor counts; 1, 2: chosen positives, negatives [B] float (as many as the
  * original reports: with max_negatives_per_positive; without it all chosen, by match). */
 od_value od_hard_example_miner_op(od_graph *g, od_value loc_losses, od_value cls_losses, od_value boxes, od_value match,
-                               const od_miner_params *p);
+                                  const od_miner_params *p);
 
 /* Balanced sampling (BalancedPositiveNegativeSampler): indicator [B,A] float (0: may not be chosen), labels [B,A] float (not
  * 0: positive) -> [B,A] float 0/1. size <= 0: all positives and as many negatives as the fraction asks for. Random by the
@@ -162,19 +165,19 @@ od_value od_sample_balanced_op(od_graph *g, od_value indicator, od_value labels,
 /* The original's batch_multiclass_non_max_suppression. */
 typedef struct {
   float score_threshold, iou_threshold;
-  int64_t max_per_class; /* at most this many of a class before the classes are merged */
-  int64_t max_total;     /* M */
+  int64_t max_per_class;        /* at most this many of a class before the classes are merged */
+  int64_t max_total;            /* M */
   bool change_coordinate_frame; /* boxes relative to the clip window */
-  bool class_agnostic;   /* one suppression over the best class of each box */
-  float soft_nms_sigma;  /* 0: hard suppression */
-  bool static_shapes;    /* padding is not zero: the original's form for TPUs */
+  bool class_agnostic;          /* one suppression over the best class of each box */
+  float soft_nms_sigma;         /* 0: hard suppression */
+  bool static_shapes;           /* padding is not zero: the original's form for TPUs */
 } od_nms_params;
 /* boxes [B,A,q,4], q 1 or K; scores [B,A,K]; window [4], [B,4] or absent (no clipping); num_valid [B] int32 or absent;
  * extra [B,A,E] or absent: gathered along (multiclass scores).
  * Outputs, sorted by score and padded with zeros: 0 boxes [B,M,4], 1 scores [B,M], 2 classes [B,M] float from 0, 3 number of
  * valid ones [B] float, 4 index of the box among A [B,M] float, 5 extra [B,M,E] (E 0 when absent). */
 od_value od_nms_op(od_graph *g, od_value boxes, od_value scores, od_value window, od_value num_valid, od_value extra,
-                const od_nms_params *p);
+                   const od_nms_params *p);
 
 /* ---------------------------------------------------------------------------------------------------------- image sizes */
 typedef enum {
@@ -187,13 +190,13 @@ typedef enum {
 } od_resize_kind;
 /* The model's image resizer as an op, for exported graphs and for pictures fed as they are (image/resizer.h has the rules). */
 typedef struct {
-  int kind;   /* od_resize_kind */
-  int method; /* od_resize_method of image/resize.h: OD_RESIZE_BILINEAR, _NEAREST, _BICUBIC, _AREA */
-  int64_t height, width;  /* FIXED_SHAPE */
+  int kind;              /* od_resize_kind */
+  int method;            /* od_resize_method of image/resize.h: OD_RESIZE_BILINEAR, _NEAREST, _BICUBIC, _AREA */
+  int64_t height, width; /* FIXED_SHAPE */
   int64_t min_dimension, max_dimension; /* KEEP_ASPECT_RATIO; SHRINK, ENLARGE: min_dimension is the threshold */
   bool pad_to_max_dimension;
-  od_floats pad_value;    /* one a channel; empty: 0 */
-  int64_t multiple;       /* PAD_TO_MULTIPLE */
+  od_floats pad_value; /* one a channel; empty: 0 */
+  int64_t multiple;    /* PAD_TO_MULTIPLE */
   bool convert_to_grayscale;
 } od_resize_image_params;
 /* images [B,H,W,C] float -> 0: [B,H',W',C] (C 3 becomes 1 when grayscale), 1: true shapes [B,3] int32 (height, width,

@@ -10,7 +10,8 @@ void od_letters_clear(od_letters *d) {
 
 static od_status wrong(const od_infer *c, int i, const char *what, const char *pattern) {
   char text[OD_SHAPE_TEXT];
-  return od_fail(OD_EINVAL, "input %d (%s) is %s, expected [%s]", i, what, od_shape_text(text, &c->in[i].shape), pattern);
+  return od_fail(OD_EINVAL, "input %d (%s) is %s, expected [%s]", i, what, od_shape_text(text, &c->in[i].shape),
+                 pattern);
 }
 
 /* Binds or compares one dimension. */
@@ -22,10 +23,12 @@ static bool bind(od_letters *d, char p, int64_t v) {
   return v < 0 || *at == v;
 }
 
-od_status od_letters_in(od_letters *d, const od_infer *c, int i, const char *what, od_dtype dtype, const char *pattern) {
+od_status od_letters_in(od_letters *d, const od_infer *c, int i, const char *what, od_dtype dtype,
+                        const char *pattern) {
   if (i >= c->n_in || !c->present[i]) return OD_OK;
   if (c->in[i].dtype != dtype)
-    return od_fail(OD_EINVAL, "input %d (%s) is %s, expected %s", i, what, od_dtype_name(c->in[i].dtype), od_dtype_name(dtype));
+    return od_fail(OD_EINVAL, "input %d (%s) is %s, expected %s", i, what, od_dtype_name(c->in[i].dtype),
+                   od_dtype_name(dtype));
   const od_shape *s = &c->in[i].shape;
   if (s->rank != (int)strlen(pattern)) return wrong(c, i, what, pattern);
   for (int k = 0; k < s->rank; k++)
@@ -33,7 +36,8 @@ od_status od_letters_in(od_letters *d, const od_infer *c, int i, const char *wha
   return OD_OK;
 }
 
-od_status od_letters_in2(od_letters *d, const od_infer *c, int i, const char *what, od_dtype dtype, const char *one, const char *other) {
+od_status od_letters_in2(od_letters *d, const od_infer *c, int i, const char *what, od_dtype dtype, const char *one,
+                         const char *other) {
   bool second = i < c->n_in && c->present[i] && c->in[i].shape.rank == (int)strlen(other);
   return od_letters_in(d, c, i, what, dtype, second ? other : one);
 }
@@ -46,5 +50,7 @@ void od_letters_out(const od_letters *d, const od_infer *c, int o, od_dtype dtyp
   t->dtype = dtype;
   t->shape.rank = (int)strlen(pattern);
   for (int k = 0; k < t->shape.rank; k++)
-    t->shape.dim[k] = isdigit((unsigned char)pattern[k]) ? pattern[k] - '0' : pattern[k] == '?' ? -1 : d->dim[pattern[k] - 'A'];
+    t->shape.dim[k] = isdigit((unsigned char)pattern[k]) ? pattern[k] - '0'
+                      : pattern[k] == '?'                ? -1
+                                                         : d->dim[pattern[k] - 'A'];
 }

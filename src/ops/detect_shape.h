@@ -12,14 +12,14 @@ typedef struct {
 
 void od_letters_clear(od_letters *d);
 /* Checks dtype and dimensions of input i, called `what` in messages, and binds letters. OD_EINVAL when it does not fit. */
-OD_MUST_CHECK od_status od_letters_in(od_letters *d, const od_infer *c, int i, const char *what, od_dtype dtype, const char *pattern);
+OD_MUST_CHECK od_status od_letters_in(od_letters *d, const od_infer *c, int i, const char *what, od_dtype dtype,
+                                      const char *pattern);
 /* As above with either of two patterns of different rank. */
-OD_MUST_CHECK od_status od_letters_in2(od_letters *d, const od_infer *c, int i, const char *what, od_dtype dtype, const char *one,
-                                    const char *other);
+OD_MUST_CHECK od_status od_letters_in2(od_letters *d, const od_infer *c, int i, const char *what, od_dtype dtype,
+                                       const char *one, const char *other);
 void od_letters_set(od_letters *d, char letter, int64_t v);
 int64_t od_letters_get(const od_letters *d, char letter);
 /* Sets the type of output o; letters not bound are -1. */
 void od_letters_out(const od_letters *d, const od_infer *c, int o, od_dtype dtype, const char *pattern);
-
 
 #endif

@@ -13,7 +13,8 @@ const char *od_tf_element_of(od_tf *t, const char *suffix, const char *vector, i
   return name;
 }
 
-const char *od_tf_slice(od_tf *t, const char *suffix, const char *tensor, const char *begin, const char *size, od_dtype type) {
+const char *od_tf_slice(od_tf *t, const char *suffix, const char *tensor, const char *begin, const char *size,
+                        od_dtype type) {
   const char *name = od_tf_op(t, "Slice", suffix, type, OD_TF_INPUTS(tensor, begin, size));
   od_tf_attr_type(t, "Index", OD_I32);
   return name;
@@ -34,14 +35,16 @@ const char *od_tf_reshape_to(od_tf *t, const char *suffix, const char *tensor, c
   return name;
 }
 
-const char *od_tf_reshape(od_tf *t, const char *suffix, const char *tensor, const int64_t *dims, int rank, od_dtype type) {
+const char *od_tf_reshape(od_tf *t, const char *suffix, const char *tensor, const int64_t *dims, int rank,
+                          od_dtype type) {
   int32_t list[OD_MAX_RANK] = {0};
   for (int i = 0; i < rank; i++) list[i] = (int32_t)dims[i];
   return od_tf_reshape_to(t, suffix, tensor, od_tf_const_i32s(t, "shape", list, rank), type);
 }
 
 /* An op over a list: the inputs and, behind them, `last` unless it is NULL. */
-static const char *list_op(od_tf *t, const char *op, const char *suffix, const char *const *parts, int n, const char *last, od_dtype type) {
+static const char *list_op(od_tf *t, const char *op, const char *suffix, const char *const *parts, int n,
+                           const char *last, od_dtype type) {
   enum { MANY = 1024 };
   const char *in[MANY + 2];
   OD_ASSERT(n <= MANY);

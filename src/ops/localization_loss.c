@@ -45,8 +45,8 @@ static float code_loss(const od_localization_loss_params *o, const float *p, con
   return (float)sum;
 }
 
-static void code_grad(const od_localization_loss_params *o, float *dp, float dy, const float *p, const float *t, float w,
-                      int64_t n) {
+static void code_grad(const od_localization_loss_params *o, float *dp, float dy, const float *p, const float *t,
+                      float w, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
     float e = error(p[i], t[i]);
     switch (o->kind) {
@@ -111,8 +111,10 @@ static void giou_grad(float *dp, float dy, const float *p, const float *t, float
   overlap o = meet(p, t);
   float d_both[4], d_area[4];
   meet_grad(d_both, d_area, &o, p, t);
-  float height = fmaxf(p[2], t[2]) - fminf(p[0], t[0]), width = fmaxf(p[3], t[3]) - fminf(p[1], t[1]), hull = height * width;
-  float d_hull[4] = {p[0] <= t[0] ? -width : 0, p[1] <= t[1] ? -height : 0, p[2] >= t[2] ? width : 0, p[3] >= t[3] ? height : 0};
+  float height = fmaxf(p[2], t[2]) - fminf(p[0], t[0]), width = fmaxf(p[3], t[3]) - fminf(p[1], t[1]),
+        hull = height * width;
+  float d_hull[4] = {p[0] <= t[0] ? -width : 0, p[1] <= t[1] ? -height : 0, p[2] >= t[2] ? width : 0,
+                     p[3] >= t[3] ? height : 0};
   for (int k = 0; k < 4; k++) {
     float d_all = d_area[k] - d_both[k], d = 0;
     if (o.both != 0) d = d_both[k] / o.all - o.both / (o.all * o.all) * d_all;
@@ -125,7 +127,9 @@ static void giou_grad(float *dp, float dy, const float *p, const float *t, float
 static od_status box_kind_fits(const od_localization_loss_params *o, const od_shape *s) {
   if (o->kind != OD_LOC_IOU && o->kind != OD_LOC_GIOU) return OD_OK;
   int64_t last = s->dim[s->rank - 1];
-  return last < 0 || last == 4 ? OD_OK : od_fail(OD_EINVAL, "the %s loss wants boxes of 4 numbers, not %lld", kinds[o->kind], (long long)last);
+  return last < 0 || last == 4
+             ? OD_OK
+             : od_fail(OD_EINVAL, "the %s loss wants boxes of 4 numbers, not %lld", kinds[o->kind], (long long)last);
 }
 
 /* prediction and target of one shape, weights without its last dimension, starting at input `first`. */
@@ -139,8 +143,8 @@ static od_status check(const od_infer *c, int first) {
   }
   char a[OD_SHAPE_TEXT], b[OD_SHAPE_TEXT], d[OD_SHAPE_TEXT];
   if (!fits)
-    return od_fail(OD_EINVAL, "prediction %s, target %s, weights %s: expected float32 [...,C], [...,C], [...]", od_shape_text(a, p),
-                   od_shape_text(b, t), od_shape_text(d, w));
+    return od_fail(OD_EINVAL, "prediction %s, target %s, weights %s: expected float32 [...,C], [...,C], [...]",
+                   od_shape_text(a, p), od_shape_text(b, t), od_shape_text(d, w));
   return box_kind_fits(c->params, p);
 }
 
@@ -175,25 +179,52 @@ static od_status back(od_grad *c) {
   return OD_OK; /* targets and weights are constants */
 }
 
-#define IN(...) OD_F32_IN(-2, 2, __VA_ARGS__)
+#define IN(...)     OD_F32_IN(-2, 2, __VA_ARGS__)
 #define BOX_IN(...) OD_F32_IN(0, 1, __VA_ARGS__)
 #define WEIGHT(...) OD_F32_IN(0.25, 1, __VA_ARGS__)
-#define KIND(k, d) (&(const od_localization_loss_params){.kind = (k), .delta = (d)})
+#define KIND(k, d)  (&(const od_localization_loss_params){.kind = (k), .delta = (d)})
 
 static const od_sample samples[] = {
-    {.name = "smooth l1", .params = KIND(OD_LOC_SMOOTH_L1, 1), .n_in = 3, .in = {IN(2, 7, 4), IN(2, 7, 4), WEIGHT(2, 7)}},
-    {.name = "smooth l1, small delta", .params = KIND(OD_LOC_SMOOTH_L1, 0.11f), .n_in = 3,
+    {.name = "smooth l1",
+     .params = KIND(OD_LOC_SMOOTH_L1, 1),
+     .n_in = 3,
+     .in = {IN(2, 7, 4), IN(2, 7, 4), WEIGHT(2, 7)}},
+    {.name = "smooth l1, small delta",
+     .params = KIND(OD_LOC_SMOOTH_L1, 0.11f),
+     .n_in = 3,
      .in = {IN(2, 7, 4), IN(2, 7, 4), WEIGHT(2, 7)}},
     {.name = "l2", .params = KIND(OD_LOC_L2, 1), .n_in = 3, .in = {IN(3, 5, 6), IN(3, 5, 6), WEIGHT(3, 5)}},
-    {.name = "l1", .params = KIND(OD_LOC_L1, 1), .n_in = 3, .in = {IN(3, 5, 4), IN(3, 5, 4), WEIGHT(3, 5)}, .no_grad = true},
-    {.name = "iou", .params = KIND(OD_LOC_IOU, 1), .n_in = 3, .in = {BOX_IN(2, 9, 4), BOX_IN(2, 9, 4), WEIGHT(2, 9)}, .no_grad = true},
-    {.name = "giou", .params = KIND(OD_LOC_GIOU, 1), .n_in = 3, .in = {BOX_IN(2, 9, 4), BOX_IN(2, 9, 4), WEIGHT(2, 9)}, .no_grad = true},
+    {.name = "l1",
+     .params = KIND(OD_LOC_L1, 1),
+     .n_in = 3,
+     .in = {IN(3, 5, 4), IN(3, 5, 4), WEIGHT(3, 5)},
+     .no_grad = true},
+    {.name = "iou",
+     .params = KIND(OD_LOC_IOU, 1),
+     .n_in = 3,
+     .in = {BOX_IN(2, 9, 4), BOX_IN(2, 9, 4), WEIGHT(2, 9)},
+     .no_grad = true},
+    {.name = "giou",
+     .params = KIND(OD_LOC_GIOU, 1),
+     .n_in = 3,
+     .in = {BOX_IN(2, 9, 4), BOX_IN(2, 9, 4), WEIGHT(2, 9)},
+     .no_grad = true},
 };
 
 const od_op od_op_localization_loss = {
-    .name = "localization_loss", .help = "how far box codes (or boxes) are off, one number an anchor", .params = params,
-    .params_size = sizeof(od_localization_loss_params), .min_in = 3, .max_in = 3, .n_out = 1, .infer = infer, .ref = ref,
-    .grad = back, .no_tf = OD_NO_TF_TRAINING, OD_SAMPLES(samples), .tolerance = 1e-6,
+    .name = "localization_loss",
+    .help = "how far box codes (or boxes) are off, one number an anchor",
+    .params = params,
+    .params_size = sizeof(od_localization_loss_params),
+    .min_in = 3,
+    .max_in = 3,
+    .n_out = 1,
+    .infer = infer,
+    .ref = ref,
+    .grad = back,
+    .no_tf = OD_NO_TF_TRAINING,
+    OD_SAMPLES(samples),
+    .tolerance = 1e-6,
 };
 
 static od_status grad_infer(const od_infer *c) {
@@ -209,27 +240,49 @@ static od_status grad_ref(const od_call *c) {
   int64_t n = od_last(&c->in[1]);
   for (int64_t i = 0, rows = od_tensor_size(&c->in[0]); i < rows; i++, p += n, t += n, dp += n) {
     bool boxes = o->kind == OD_LOC_IOU || o->kind == OD_LOC_GIOU;
-    if (!boxes) code_grad(o, dp, dy[i], p, t, w[i], n);
-    else if (isnan(t[0])) dp[0] = dp[1] = dp[2] = dp[3] = 0;
-    else if (o->kind == OD_LOC_IOU) iou_grad(dp, dy[i], p, t, w[i]);
-    else giou_grad(dp, dy[i], p, t, w[i]);
+    if (!boxes)
+      code_grad(o, dp, dy[i], p, t, w[i], n);
+    else if (isnan(t[0]))
+      dp[0] = dp[1] = dp[2] = dp[3] = 0;
+    else if (o->kind == OD_LOC_IOU)
+      iou_grad(dp, dy[i], p, t, w[i]);
+    else
+      giou_grad(dp, dy[i], p, t, w[i]);
   }
   return OD_OK;
 }
 
 static const od_sample grad_samples[] = {
-    {.name = "smooth l1", .params = KIND(OD_LOC_SMOOTH_L1, 0.5f), .n_in = 4,
+    {.name = "smooth l1",
+     .params = KIND(OD_LOC_SMOOTH_L1, 0.5f),
+     .n_in = 4,
      .in = {IN(2, 7), IN(2, 7, 4), IN(2, 7, 4), WEIGHT(2, 7)}},
     {.name = "l2", .params = KIND(OD_LOC_L2, 1), .n_in = 4, .in = {IN(2, 7), IN(2, 7, 4), IN(2, 7, 4), WEIGHT(2, 7)}},
     {.name = "l1", .params = KIND(OD_LOC_L1, 1), .n_in = 4, .in = {IN(2, 7), IN(2, 7, 4), IN(2, 7, 4), WEIGHT(2, 7)}},
     /* random corners are rarely in order: most boxes do not meet */
-    {.name = "iou", .params = KIND(OD_LOC_IOU, 1), .n_in = 4, .in = {IN(2, 200), BOX_IN(2, 200, 4), BOX_IN(2, 200, 4), WEIGHT(2, 200)}, .few = true},
-    {.name = "giou", .params = KIND(OD_LOC_GIOU, 1), .n_in = 4, .in = {IN(2, 7), BOX_IN(2, 7, 4), BOX_IN(2, 7, 4), WEIGHT(2, 7)}},
+    {.name = "iou",
+     .params = KIND(OD_LOC_IOU, 1),
+     .n_in = 4,
+     .in = {IN(2, 200), BOX_IN(2, 200, 4), BOX_IN(2, 200, 4), WEIGHT(2, 200)},
+     .few = true},
+    {.name = "giou",
+     .params = KIND(OD_LOC_GIOU, 1),
+     .n_in = 4,
+     .in = {IN(2, 7), BOX_IN(2, 7, 4), BOX_IN(2, 7, 4), WEIGHT(2, 7)}},
 };
 
 const od_op od_op_localization_loss_grad = {
-    .name = "localization_loss_grad", .help = "gradient of localization_loss: (dy, prediction, target, weights) -> dprediction",
-    .params = params, .params_size = sizeof(od_localization_loss_params), .min_in = 4, .max_in = 4, .n_out = 1,
-    .infer = grad_infer, .ref = grad_ref, .no_grad = OD_NO_SECOND, .no_tf = OD_NO_TF_TRAINING,
-    OD_SAMPLES(grad_samples), .tolerance = 1e-6,
+    .name = "localization_loss_grad",
+    .help = "gradient of localization_loss: (dy, prediction, target, weights) -> dprediction",
+    .params = params,
+    .params_size = sizeof(od_localization_loss_params),
+    .min_in = 4,
+    .max_in = 4,
+    .n_out = 1,
+    .infer = grad_infer,
+    .ref = grad_ref,
+    .no_grad = OD_NO_SECOND,
+    .no_tf = OD_NO_TF_TRAINING,
+    OD_SAMPLES(grad_samples),
+    .tolerance = 1e-6,
 };

@@ -7,7 +7,8 @@
 #include "ops/table.h"
 
 static const char *const similarities[] = {"iou", "ioa", "neg_sq_dist", "thresholded_iou", NULL};
-_Static_assert(OD_SIMILARITY_IOU == 0 && OD_SIMILARITY_IOA == 1 && OD_SIMILARITY_NEG_SQ_DIST == 2 && OD_SIMILARITY_THRESHOLDED_IOU == 3,
+_Static_assert(OD_SIMILARITY_IOU == 0 && OD_SIMILARITY_IOA == 1 && OD_SIMILARITY_NEG_SQ_DIST == 2 &&
+                   OD_SIMILARITY_THRESHOLDED_IOU == 3,
                "names in the order of od_similarity");
 static const od_param params[] = {
     OD_PARAM_ENUM(od_match_params, similarity, "how alike an anchor and a box are", similarities),
@@ -16,7 +17,8 @@ static const od_param params[] = {
     OD_PARAM(od_match_params, ignore_thresholds, OD_P_BOOL, "every anchor takes its best box"),
     OD_PARAM(od_match_params, matched_threshold, OD_P_FLOAT, "positive from here on"),
     OD_PARAM(od_match_params, unmatched_threshold, OD_P_FLOAT, "background below"),
-    OD_PARAM(od_match_params, negatives_lower_than_unmatched, OD_P_BOOL, "false: background between the two, ignored below"),
+    OD_PARAM(od_match_params, negatives_lower_than_unmatched, OD_P_BOOL,
+             "false: background between the two, ignored below"),
     OD_PARAM(od_match_params, force_match_for_each_row, OD_P_BOOL, "every box gets its best anchor"),
     {0}};
 
@@ -24,7 +26,8 @@ enum { ANCHORS, BOXES, WEIGHTS, COUNT, CLASSES, VALID };
 
 od_value od_match_anchors(od_graph *g, od_value anchors, od_value gt_boxes, od_value gt_weights, od_value gt_count,
                           od_value gt_classes, od_value valid, const od_match_params *p) {
-  return od_graph_add(g, &od_op_match_anchors, (od_value[]){anchors, gt_boxes, gt_weights, gt_count, gt_classes, valid}, 6, p);
+  return od_graph_add(g, &od_op_match_anchors, (od_value[]){anchors, gt_boxes, gt_weights, gt_count, gt_classes, valid},
+                      6, p);
 }
 
 static od_status infer(const od_infer *c) {
@@ -42,21 +45,25 @@ static od_status infer(const od_infer *c) {
 
 static od_assigner assigner_of(const od_match_params *p) {
   od_assigner a = {.similarity = (od_similarity)p->similarity, .similarity_threshold = p->iou_threshold};
-  a.matcher = (od_matcher){p->bipartite, p->ignore_thresholds, p->matched_threshold, p->unmatched_threshold,
-                           !p->negatives_lower_than_unmatched, p->force_match_for_each_row};
+  a.matcher = (od_matcher){p->bipartite,
+                           p->ignore_thresholds,
+                           p->matched_threshold,
+                           p->unmatched_threshold,
+                           !p->negatives_lower_than_unmatched,
+                           p->force_match_for_each_row};
   return a;
 }
 
 /* What one image's match needs when some anchors take no part: those that do, close together. */
 typedef struct {
-  float *anchors;   /* [A,4] */
-  int32_t *match;   /* [A] */
-  uint8_t *forced;  /* [G]: weight above 0 */
+  float *anchors;  /* [A,4] */
+  int32_t *match;  /* [A] */
+  uint8_t *forced; /* [G]: weight above 0 */
 } room;
 
 static od_status match_image(int32_t *match, const od_assigner *how, const room *r, const float *anchors, int64_t a,
-                             const float *valid, const float *boxes, const float *weights, int64_t n, const float *classes,
-                             int64_t n_classes) {
+                             const float *valid, const float *boxes, const float *weights, int64_t n,
+                             const float *classes, int64_t n_classes) {
   for (int64_t i = 0; i < n; i++) r->forced[i] = weights[i] > 0;
   if (!valid) return od_match_boxes(match, how, boxes, classes, n_classes, r->forced, n, anchors, a);
   int64_t m = 0;
@@ -89,7 +96,9 @@ static od_status ref(const od_call *c) {
   r.forced = (uint8_t *)(void *)(r.match + a);
   for (int64_t i = 0; i < b; i++) {
     int64_t n = count[i];
-    if (n < 0 || n > g) return od_fail(OD_EINVAL, "image %lld has %lld groundtruth boxes of %lld", (long long)i, (long long)n, (long long)g);
+    if (n < 0 || n > g)
+      return od_fail(OD_EINVAL, "image %lld has %lld groundtruth boxes of %lld", (long long)i, (long long)n,
+                     (long long)g);
     OD_TRY(match_image((int32_t *)c->out[0].data + i * a, &how, &r, anchors + (own ? i * a * 4 : 0), a,
                        valid ? valid + (own_valid ? i * a : 0) : NULL, boxes + i * g * 4, weights + i * g, n,
                        classes ? classes + i * g * d : NULL, d));
@@ -97,21 +106,47 @@ static od_status ref(const od_call *c) {
   return OD_OK;
 }
 
-#define SSD_MATCH (&(const od_match_params){.matched_threshold = 0.5f, .unmatched_threshold = 0.5f, .negatives_lower_than_unmatched = true, .force_match_for_each_row = true})
-#define RPN_MATCH (&(const od_match_params){.matched_threshold = 0.5f, .unmatched_threshold = 0.2f, .negatives_lower_than_unmatched = true, .force_match_for_each_row = true})
+#define SSD_MATCH                                                                                                      \
+  (&(const od_match_params){.matched_threshold = 0.5f,                                                                 \
+                            .unmatched_threshold = 0.5f,                                                               \
+                            .negatives_lower_than_unmatched = true,                                                    \
+                            .force_match_for_each_row = true})
+#define RPN_MATCH                                                                                                      \
+  (&(const od_match_params){.matched_threshold = 0.5f,                                                                 \
+                            .unmatched_threshold = 0.2f,                                                               \
+                            .negatives_lower_than_unmatched = true,                                                    \
+                            .force_match_for_each_row = true})
 #define BIPARTITE (&(const od_match_params){.similarity = OD_SIMILARITY_NEG_SQ_DIST, .bipartite = true})
 #define UNIT(...) OD_F32_IN(0, 1, __VA_ARGS__)
 static const od_sample samples[] = {
-    {.name = "SSD", .params = SSD_MATCH, .n_in = 6,
+    {.name = "SSD",
+     .params = SSD_MATCH,
+     .n_in = 6,
      .in = {UNIT(40, 4), UNIT(3, 5, 4), OD_F32_IN(0.5, 1, 3, 5), OD_I32_IN(0, 5, 3), OD_ABSENT_IN, OD_ABSENT_IN}},
-    {.name = "own anchors, some without part", .params = RPN_MATCH, .n_in = 6,
-     .in = {UNIT(2, 30, 4), UNIT(2, 4, 4), OD_F32_IN(0.5, 1, 2, 4), OD_I32_IN(2, 4, 2), UNIT(2, 4, 3), OD_F32_IN(-1, 1, 2, 30)}},
-    {.name = "bipartite", .params = BIPARTITE, .n_in = 6,
+    {.name = "own anchors, some without part",
+     .params = RPN_MATCH,
+     .n_in = 6,
+     .in = {UNIT(2, 30, 4), UNIT(2, 4, 4), OD_F32_IN(0.5, 1, 2, 4), OD_I32_IN(2, 4, 2), UNIT(2, 4, 3),
+            OD_F32_IN(-1, 1, 2, 30)}},
+    {.name = "bipartite",
+     .params = BIPARTITE,
+     .n_in = 6,
      .in = {UNIT(30, 4), UNIT(2, 4, 4), OD_F32_IN(0.5, 1, 2, 4), OD_I32_IN(2, 4, 2), OD_ABSENT_IN, OD_ABSENT_IN}},
 };
 
 const od_op od_op_match_anchors = {
-    .name = "match_anchors", .help = "the groundtruth box of each anchor: its row, -1 for none, -2 for ignored", .params = params,
-    .params_size = sizeof(od_match_params), .min_in = 6, .max_in = 6, .optional_in = 1u << CLASSES | 1u << VALID, .n_out = 1,
-    .infer = infer, .ref = ref, .scratch = scratch, .grad = od_grad_nothing, .no_tf = OD_NO_TF_TRAINING, OD_SAMPLES(samples),
+    .name = "match_anchors",
+    .help = "the groundtruth box of each anchor: its row, -1 for none, -2 for ignored",
+    .params = params,
+    .params_size = sizeof(od_match_params),
+    .min_in = 6,
+    .max_in = 6,
+    .optional_in = 1u << CLASSES | 1u << VALID,
+    .n_out = 1,
+    .infer = infer,
+    .ref = ref,
+    .scratch = scratch,
+    .grad = od_grad_nothing,
+    .no_tf = OD_NO_TF_TRAINING,
+    OD_SAMPLES(samples),
 };

@@ -35,7 +35,8 @@ static found take_all(od_tf *t, const char *suffix, const found *f, const char *
                  take(t, suffix, f->classes, index, OD_F32), take(t, suffix, f->index, index, OD_I32)};
 }
 
-static const char *reduce(od_tf *t, const char *op, const char *suffix, const char *x, const int32_t *axes, int n, od_dtype type) {
+static const char *reduce(od_tf *t, const char *op, const char *suffix, const char *x, const int32_t *axes, int n,
+                          od_dtype type) {
   const char *v = od_tf_op(t, op, suffix, type, OD_TF_INPUTS(x, od_tf_const_i32s(t, "axes", axes, n)));
   od_tf_attr_type(t, "Tidx", OD_I32);
   od_tf_attr_bool(t, "keep_dims", false);
@@ -48,7 +49,8 @@ static const char *rows_of(od_tf *t, const char *x, od_dtype type) {
 
 /* The suppression itself: selected indices and their (perhaps softened) scores. Attributes keep their defaults (float): early
  * TensorFlow 1 does not know them. */
-static void suppress(const image *m, const char *boxes, const char *scores, const char *most, const char **index, const char **out) {
+static void suppress(const image *m, const char *boxes, const char *scores, const char *most, const char **index,
+                     const char **out) {
   od_tf *t = m->t;
   const char *iou = od_tf_const_f32(t, "iou_threshold", m->p->iou_threshold);
   const char *low = od_tf_const_f32(t, "score_threshold", m->p->score_threshold);
@@ -73,11 +75,13 @@ static od_status by_class(found *out, const image *m, int classes) {
   od_tf *t = m->t;
   const char **part;
   OD_TRY(od_new(&part, 4 * (size_t)classes, sizeof *part));
-  const char *most = od_tf_op(t, "Minimum", "most", OD_I32, OD_TF_INPUTS(od_tf_const_i32(t, "max_per_class", (int32_t)m->p->max_per_class), m->n));
+  const char *most = od_tf_op(t, "Minimum", "most", OD_I32,
+                              OD_TF_INPUTS(od_tf_const_i32(t, "max_per_class", (int32_t)m->p->max_per_class), m->n));
   const char *shared = m->q == 1 ? boxes_of(m, 0) : NULL;
   for (int k = 0; k < classes; k++) {
     const char *boxes = shared ? shared : boxes_of(m, k), *index, *scores;
-    const char *column = OD_TF_RESHAPE(t, "class_scores", od_tf_column(t, "column", m->scores, 2, k, OD_F32), OD_F32, -1);
+    const char *column =
+        OD_TF_RESHAPE(t, "class_scores", od_tf_column(t, "column", m->scores, 2, k, OD_F32), OD_F32, -1);
     suppress(m, boxes, column, most, &index, &scores);
     part[k] = take(t, "boxes", boxes, index, OD_F32);
     part[classes + k] = scores;
@@ -85,7 +89,8 @@ static od_status by_class(found *out, const image *m, int classes) {
     part[2 * classes + k] = od_tf_two(t, "Add", "class", zero, od_tf_const_f32(t, "number", (float)k));
     part[3 * classes + k] = index;
   }
-  *out = (found){od_tf_concat(t, "all_boxes", part, classes, 0, OD_F32), od_tf_concat(t, "all_scores", part + classes, classes, 0, OD_F32),
+  *out = (found){od_tf_concat(t, "all_boxes", part, classes, 0, OD_F32),
+                 od_tf_concat(t, "all_scores", part + classes, classes, 0, OD_F32),
                  od_tf_concat(t, "all_classes", part + 2 * classes, classes, 0, OD_F32),
                  od_tf_concat(t, "all_indices", part + 3 * classes, classes, 0, OD_I32)};
   od_free(part);
@@ -102,11 +107,13 @@ static void agnostic(found *out, const image *m) {
   const char *boxes = m->q == 1 ? boxes_of(m, 0) : NULL;
   if (!boxes) { /* each box's own: rows (i, class of i) */
     const char *pairs[2] = {od_tf_range(t, "range", m->n), cls};
-    boxes = od_tf_add(t, "GatherNd", "own_boxes", OD_TF_INPUTS(m->boxes, od_tf_stack_axis(t, "pairs", pairs, 2, 1, OD_I32)));
+    boxes = od_tf_add(t, "GatherNd", "own_boxes",
+                      OD_TF_INPUTS(m->boxes, od_tf_stack_axis(t, "pairs", pairs, 2, 1, OD_I32)));
     od_tf_attr_type(t, "Tparams", OD_F32);
     od_tf_attr_type(t, "Tindices", OD_I32);
   }
-  const char *most = od_tf_op(t, "Minimum", "most", OD_I32, OD_TF_INPUTS(od_tf_const_i32(t, "max_total", (int32_t)m->p->max_total), m->n));
+  const char *most = od_tf_op(t, "Minimum", "most", OD_I32,
+                              OD_TF_INPUTS(od_tf_const_i32(t, "max_total", (int32_t)m->p->max_total), m->n));
   suppress(m, boxes, best, most, &out->index, &out->scores);
   out->boxes = take(t, "boxes", boxes, out->index, OD_F32);
   out->classes = od_tf_cast(t, "classes", take(t, "classes", cls, out->index, OD_I32), OD_I32, OD_F32);
@@ -118,7 +125,8 @@ static const char *side(od_tf *t, const char *boxes, int k) { return od_tf_colum
 static const char *clip(od_tf *t, const char *boxes, const char *const edge[4]) {
   const char *out[4];
   for (int k = 0; k < 4; k++)
-    out[k] = od_tf_two(t, "Maximum", "clipped", od_tf_two(t, "Minimum", "below", side(t, boxes, k), edge[(k & 1) + 2]), edge[k & 1]);
+    out[k] = od_tf_two(t, "Maximum", "clipped", od_tf_two(t, "Minimum", "below", side(t, boxes, k), edge[(k & 1) + 2]),
+                       edge[k & 1]);
   return od_tf_concat(t, "clipped_boxes", out, 4, 1, OD_F32);
 }
 
@@ -135,19 +143,22 @@ static const char *with_area(od_tf *t, const char *boxes) {
 
 static const char *change_frame(od_tf *t, const char *boxes, const char *const edge[4]) {
   const char *out[4], *one = od_tf_const_f32(t, "one", 1), *scale[2];
-  for (int k = 0; k < 2; k++) scale[k] = od_tf_two(t, "RealDiv", "scale", one, od_tf_two(t, "Sub", "size", edge[k + 2], edge[k]));
+  for (int k = 0; k < 2; k++)
+    scale[k] = od_tf_two(t, "RealDiv", "scale", one, od_tf_two(t, "Sub", "size", edge[k + 2], edge[k]));
   for (int k = 0; k < 4; k++)
     out[k] = od_tf_two(t, "Mul", "scaled", scale[k & 1], od_tf_two(t, "Sub", "moved", side(t, boxes, k), edge[k & 1]));
   return od_tf_concat(t, "framed", out, 4, 1, OD_F32);
 }
 
 /* The first `num` rows (columns: 0 for a vector), zeros behind them up to max_total. */
-static const char *cut_and_pad(od_tf *t, const char *rows, bool matrix, const char *num, const char *rest, od_dtype type) {
+static const char *cut_and_pad(od_tf *t, const char *rows, bool matrix, const char *num, const char *rest,
+                               od_dtype type) {
   const char *zero = od_tf_const_i32(t, "zero", 0), *all = od_tf_const_i32(t, "all", -1);
   const char *begin = od_tf_const_i32s(t, "begin", (const int32_t[]){0, 0}, matrix ? 2 : 1);
   const char *size = od_tf_stack_axis(t, "size", (const char *const[]){num, all}, matrix ? 2 : 1, 0, OD_I32);
   const char *cut = od_tf_slice(t, "cut", rows, begin, size, type);
-  const char *amounts = od_tf_stack_axis(t, "amounts", (const char *const[]){zero, rest, zero, zero}, matrix ? 4 : 2, 0, OD_I32);
+  const char *amounts =
+      od_tf_stack_axis(t, "amounts", (const char *const[]){zero, rest, zero, zero}, matrix ? 4 : 2, 0, OD_I32);
   amounts = OD_TF_RESHAPE(t, "paddings", amounts, OD_I32, matrix ? 2 : 1, 2);
   const char *padded = od_tf_op(t, "Pad", "padded", type, OD_TF_INPUTS(cut, amounts));
   od_tf_attr_type(t, "Tpaddings", OD_I32);
@@ -164,13 +175,15 @@ static found finish(const image *m, found f, const char *const edge[4], const ch
   f = take_all(t, "kept", &f, with_area(t, f.boxes));
   if (m->p->change_coordinate_frame) f.boxes = change_frame(t, f.boxes, edge);
   const char *good = od_tf_two(t, "GreaterEqual", "valid", f.scores, od_tf_const_f32(t, "zero", 0));
-  const char *num = reduce(t, "Sum", "num_valid", od_tf_cast(t, "valid", good, OD_BOOL, OD_I32), (const int32_t[]){0}, 1, OD_I32);
+  const char *num =
+      reduce(t, "Sum", "num_valid", od_tf_cast(t, "valid", good, OD_BOOL, OD_I32), (const int32_t[]){0}, 1, OD_I32);
   const char *total = od_tf_const_i32(t, "max_total", (int32_t)m->p->max_total);
   num = od_tf_op(t, "Minimum", "num", OD_I32, OD_TF_INPUTS(num, total));
   const char *rest = od_tf_op(t, "Sub", "rest", OD_I32, OD_TF_INPUTS(total, num));
   *num_out = num;
   return (found){cut_and_pad(t, f.boxes, true, num, rest, OD_F32), cut_and_pad(t, f.scores, false, num, rest, OD_F32),
-                 cut_and_pad(t, f.classes, false, num, rest, OD_F32), cut_and_pad(t, f.index, false, num, rest, OD_I32)};
+                 cut_and_pad(t, f.classes, false, num, rest, OD_F32),
+                 cut_and_pad(t, f.index, false, num, rest, OD_I32)};
 }
 
 /* ----------------------------------------------------------------------------------------------------------------- loop */
@@ -181,16 +194,19 @@ static const char *windows(od_tf *t, const od_node *n, const char *batch) {
   if (!od_has(n->in[WINDOW])) {
     const char *end[4];
     for (int k = 0; k < 4; k++)
-      end[k] = reduce(t, k < 2 ? "Min" : "Max", "extent", od_tf_column(t, "side", od_tf_in(t, BOXES), 4, k, OD_F32), (const int32_t[]){0, 1, 2, 3}, 4, OD_F32);
+      end[k] = reduce(t, k < 2 ? "Min" : "Max", "extent", od_tf_column(t, "side", od_tf_in(t, BOXES), 4, k, OD_F32),
+                      (const int32_t[]){0, 1, 2, 3}, 4, OD_F32);
     w = od_tf_stack_axis(t, "window", end, 4, 0, OD_F32);
   }
-  const char *times = od_tf_stack_axis(t, "times", (const char *const[]){batch, od_tf_const_i32(t, "one", 1)}, 2, 0, OD_I32);
+  const char *times =
+      od_tf_stack_axis(t, "times", (const char *const[]){batch, od_tf_const_i32(t, "one", 1)}, 2, 0, OD_I32);
   return od_tf_tile(t, "windows", od_tf_expand(t, "window", w, 0, OD_F32), times, OD_F32);
 }
 
 /* The first n rows of x, whose rank is 2 or 3. */
 static const char *first_rows(od_tf *t, const char *suffix, const char *x, int rank, const char *n) {
-  const char *all = od_tf_const_i32(t, "all", -1), *size = od_tf_stack_axis(t, "size", (const char *const[]){n, all, all}, rank, 0, OD_I32);
+  const char *all = od_tf_const_i32(t, "all", -1),
+             *size = od_tf_stack_axis(t, "size", (const char *const[]){n, all, all}, rank, 0, OD_I32);
   return od_tf_slice(t, suffix, x, od_tf_const_i32s(t, "begin", (const int32_t[]){0, 0, 0}, rank), size, OD_F32);
 }
 
@@ -198,8 +214,8 @@ enum { OUT_BOXES, OUT_SCORES, OUT_CLASSES, OUT_NUM, OUT_INDEX, OUT_EXTRA, N_OUT 
 
 /* What the loop takes in from outside. */
 typedef struct {
-  const char *in[N_IN];         /* inputs by row, NULL where absent; WINDOW always */
-  const char *handle[N_OUT];    /* arrays of results */
+  const char *in[N_IN];      /* inputs by row, NULL where absent; WINDOW always */
+  const char *handle[N_OUT]; /* arrays of results */
 } outside;
 
 /* The body for image i; values[] become the results of this image. */
@@ -218,8 +234,10 @@ static od_status body(od_tf *t, const od_node *n, const outside *o, const char *
   m.n = rows_of(t, row[SCORES], OD_F32);
   for (int k = 0; k < 4; k++) edge[k] = od_tf_element_of(t, "edge", row[WINDOW], k, OD_F32);
   found f;
-  if (m.p->class_agnostic) agnostic(&f, &m);
-  else OD_TRY(by_class(&f, &m, classes));
+  if (m.p->class_agnostic)
+    agnostic(&f, &m);
+  else
+    OD_TRY(by_class(&f, &m, classes));
   f = finish(&m, f, edge, &num);
   values[OUT_BOXES] = f.boxes;
   values[OUT_SCORES] = f.scores;
@@ -265,12 +283,16 @@ od_status od_nms_write_tf(od_tf *t, const od_node *n) {
   const char *i = od_tf_while_var(w, 0);
   OD_TRY(body(t, n, &o, i, values));
   next[0] = od_tf_op(t, "Add", "next", OD_I32, OD_TF_INPUTS(i, od_tf_const_i32(t, "one", 1)));
-  for (int k = 0; k < n_out; k++) next[1 + k] = od_tf_array_write(t, "write", OD_F32, o.handle[k], i, values[k], od_tf_while_var(w, 1 + k));
+  for (int k = 0; k < n_out; k++)
+    next[1 + k] = od_tf_array_write(t, "write", OD_F32, o.handle[k], i, values[k], od_tf_while_var(w, 1 + k));
   od_tf_while_end(t, w, next);
   for (int k = 0; k < n_out; k++)
-    od_tf_out(t, k, od_tf_array_gather(t, "result", OD_F32, handle[k], batch, od_tf_while_result(w, 1 + k), &element[k]));
+    od_tf_out(t, k,
+              od_tf_array_gather(t, "result", OD_F32, handle[k], batch, od_tf_while_result(w, 1 + k), &element[k]));
   if (!e) { /* an output of no columns, so that whoever reads it finds one */
-    const char *shape = od_tf_stack_axis(t, "empty", (const char *const[]){batch, od_tf_const_i32(t, "rows", (int32_t)m), od_tf_const_i32(t, "none", 0)}, 3, 0, OD_I32);
+    const char *shape = od_tf_stack_axis(
+        t, "empty", (const char *const[]){batch, od_tf_const_i32(t, "rows", (int32_t)m), od_tf_const_i32(t, "none", 0)},
+        3, 0, OD_I32);
     const char *fill = od_tf_op(t, "Fill", "no_extra", OD_F32, OD_TF_INPUTS(shape, od_tf_const_f32(t, "zero", 0)));
     od_tf_attr_type(t, "index_type", OD_I32);
     od_tf_out(t, OUT_EXTRA, fill);

@@ -8,7 +8,8 @@
 #include "ops/detect_tf.h"
 #include "ops/table.h"
 
-static const char *const kinds[] = {"identity", "fixed_shape", "keep_aspect_ratio", "pad_to_multiple", "shrink", "enlarge", NULL};
+static const char *const kinds[] = {"identity", "fixed_shape", "keep_aspect_ratio", "pad_to_multiple", "shrink",
+                                    "enlarge",  NULL};
 static const char *const methods[] = {"bilinear", "nearest", "bicubic", "area", NULL};
 _Static_assert(OD_RESIZE_BILINEAR == 0 && OD_RESIZE_NEAREST == 1 && OD_RESIZE_BICUBIC == 2 && OD_RESIZE_AREA == 3,
                "names in the order of od_resize_method");
@@ -17,7 +18,8 @@ static const od_param params[] = {
     OD_PARAM_ENUM(od_resize_image_params, method, "how pixels are made", methods),
     OD_PARAM_IN(od_resize_image_params, height, OD_P_INT, "fixed_shape", 0, 1 << 20),
     OD_PARAM_IN(od_resize_image_params, width, OD_P_INT, "fixed_shape", 0, 1 << 20),
-    OD_PARAM_IN(od_resize_image_params, min_dimension, OD_P_INT, "keep_aspect_ratio; shrink, enlarge: the threshold", 0, 1 << 20),
+    OD_PARAM_IN(od_resize_image_params, min_dimension, OD_P_INT, "keep_aspect_ratio; shrink, enlarge: the threshold", 0,
+                1 << 20),
     OD_PARAM_IN(od_resize_image_params, max_dimension, OD_P_INT, "keep_aspect_ratio", 0, 1 << 20),
     OD_PARAM(od_resize_image_params, pad_to_max_dimension, OD_P_BOOL, "keep_aspect_ratio: fill up to a square"),
     OD_PARAM(od_resize_image_params, pad_value, OD_P_FLOATS, "of the filling, one a channel; none: 0"),
@@ -32,12 +34,19 @@ od_value od_resize_image(od_graph *g, od_value images, const od_resize_image_par
 static od_resizer resizer_of(const od_resize_image_params *p) {
   static const od_resizer_kind kind[] = {OD_RESIZER_IDENTITY,        OD_RESIZER_FIXED,  OD_RESIZER_KEEP_ASPECT,
                                          OD_RESIZER_PAD_TO_MULTIPLE, OD_RESIZER_SHRINK, OD_RESIZER_ENLARGE};
-  return (od_resizer){.kind = kind[p->kind], .height = (int)p->height, .width = (int)p->width,
-                      .min_dimension = (int)p->min_dimension, .max_dimension = (int)p->max_dimension,
-                      .multiple = (int)p->multiple, .method = (od_resize_method)p->method, .pad_to_max = p->pad_to_max_dimension};
+  return (od_resizer){.kind = kind[p->kind],
+                      .height = (int)p->height,
+                      .width = (int)p->width,
+                      .min_dimension = (int)p->min_dimension,
+                      .max_dimension = (int)p->max_dimension,
+                      .multiple = (int)p->multiple,
+                      .method = (od_resize_method)p->method,
+                      .pad_to_max = p->pad_to_max_dimension};
 }
 
-static bool aligned(const od_resize_image_params *p) { return p->kind == OD_RESIZE_SHRINK || p->kind == OD_RESIZE_ENLARGE; }
+static bool aligned(const od_resize_image_params *p) {
+  return p->kind == OD_RESIZE_SHRINK || p->kind == OD_RESIZE_ENLARGE;
+}
 
 static od_status check(const od_resize_image_params *p, int64_t channels) {
   bool ok = true;
@@ -105,10 +114,12 @@ static od_status ref(const od_call *c) {
   int32_t *shape = c->out[1].data;
   int64_t pixels = (int64_t)s.out_height * s.out_width, channels = d[3];
   bool same = s.height == d[1] && s.width == d[2]; /* a copy */
-  for (int64_t i = 0; i < d[0]; i++, in += d[1] * d[2] * channels, out += pixels * (p->convert_to_grayscale ? 1 : channels), shape += 3) {
+  for (int64_t i = 0; i < d[0];
+       i++, in += d[1] * d[2] * channels, out += pixels * (p->convert_to_grayscale ? 1 : channels), shape += 3) {
     float *to = p->convert_to_grayscale ? c->scratch : out;
-    OD_TRY(od_resize(to, s.height, s.width, (size_t)s.out_width * (size_t)channels, in, OD_F32, (int)d[1], (int)d[2], (int)channels,
-                     same ? OD_RESIZE_NEAREST : r.method, aligned(p) ? OD_CORNERS_ALIGN : OD_CORNERS_LEGACY));
+    OD_TRY(od_resize(to, s.height, s.width, (size_t)s.out_width * (size_t)channels, in, OD_F32, (int)d[1], (int)d[2],
+                     (int)channels, same ? OD_RESIZE_NEAREST : r.method,
+                     aligned(p) ? OD_CORNERS_ALIGN : OD_CORNERS_LEGACY));
     fill(to, &s, p, channels);
     if (p->convert_to_grayscale) to_grey(out, to, pixels);
     shape[0] = s.height;
@@ -129,7 +140,8 @@ static void target_tf(od_tf *t, const od_resize_image_params *p, const char *con
   for (int k = 0; k < 2; k++) side[k] = od_tf_cast(t, "pixels", in[k], OD_I32, OD_F32);
   if (p->kind == OD_RESIZE_KEEP_ASPECT_RATIO) {
     const char *wide = i32(t, "Less", "is_wide", in[0], in[1]), *factor[2];
-    const char *low = od_tf_const_f32(t, "min_dimension", (float)p->min_dimension), *high = od_tf_const_f32(t, "max_dimension", (float)p->max_dimension);
+    const char *low = od_tf_const_f32(t, "min_dimension", (float)p->min_dimension),
+               *high = od_tf_const_f32(t, "max_dimension", (float)p->max_dimension);
     for (int k = 0; k < 2; k++) {
       const char *room = od_tf_op(t, "Select", "room", OD_F32, OD_TF_INPUTS(wide, k ? high : low, k ? low : high));
       factor[k] = od_tf_two(t, "RealDiv", "factor", room, side[k]);
@@ -145,19 +157,24 @@ static void target_tf(od_tf *t, const od_resize_image_params *p, const char *con
   const char *limit = od_tf_const_i32(t, "threshold", (int32_t)p->min_dimension);
   const char *which = i32(t, shrink ? "Maximum" : "Minimum", "side", in[0], in[1]);
   const char *goal = i32(t, shrink ? "Minimum" : "Maximum", "goal", which, limit);
-  const char *ratio = od_tf_two(t, "RealDiv", "ratio", od_tf_cast(t, "goal", goal, OD_I32, OD_F32), od_tf_cast(t, "side", which, OD_I32, OD_F32));
-  for (int k = 0; k < 2; k++) out[k] = od_tf_cast(t, "size", od_tf_two(t, "Mul", "scaled", side[k], ratio), OD_F32, OD_I32);
+  const char *ratio = od_tf_two(t, "RealDiv", "ratio", od_tf_cast(t, "goal", goal, OD_I32, OD_F32),
+                                od_tf_cast(t, "side", which, OD_I32, OD_F32));
+  for (int k = 0; k < 2; k++)
+    out[k] = od_tf_cast(t, "size", od_tf_two(t, "Mul", "scaled", side[k], ratio), OD_F32, OD_I32);
 }
 
 static const char *resize_tf(od_tf *t, const od_resize_image_params *p, const char *images, const char *const size[2]) {
   static const char *const ops[] = {"ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic", "ResizeArea"};
-  const char *x = od_tf_op(t, ops[p->method], "resized", OD_F32, OD_TF_INPUTS(images, od_tf_stack(t, "sizes", size, 2)));
-  od_tf_attr_bool(t, "align_corners", aligned(p)); /* half_pixel_centers stays false: early TensorFlow 1 does not know it */
+  const char *x =
+      od_tf_op(t, ops[p->method], "resized", OD_F32, OD_TF_INPUTS(images, od_tf_stack(t, "sizes", size, 2)));
+  od_tf_attr_bool(t, "align_corners",
+                  aligned(p)); /* half_pixel_centers stays false: early TensorFlow 1 does not know it */
   return x;
 }
 
 /* Filled at the bottom and right from `size` to `full`. */
-static const char *pad_tf(od_tf *t, const od_resize_image_params *p, const char *x, const char *const size[2], const char *const full[2]) {
+static const char *pad_tf(od_tf *t, const od_resize_image_params *p, const char *x, const char *const size[2],
+                          const char *const full[2]) {
   const char *zero = od_tf_const_i32(t, "zero", 0);
   const char *more[2] = {i32(t, "Sub", "more", full[0], size[0]), i32(t, "Sub", "more", full[1], size[1])};
   const char *amounts[8] = {zero, zero, zero, more[0], zero, more[1], zero, zero};
@@ -172,7 +189,8 @@ static const char *pad_tf(od_tf *t, const od_resize_image_params *p, const char 
     return padded;
   }
   for (int k = 0; k < p->pad_value.n; k++) {
-    const char *channel = od_tf_column(t, "channel", x, 4, k, OD_F32), *value = od_tf_const_f32(t, "value", p->pad_value.v[k]);
+    const char *channel = od_tf_column(t, "channel", x, 4, k, OD_F32),
+               *value = od_tf_const_f32(t, "value", p->pad_value.v[k]);
     part[k] = od_tf_op(t, "PadV2", "padded", OD_F32, OD_TF_INPUTS(channel, pads, value));
     od_tf_attr_type(t, "Tpaddings", OD_I32);
   }
@@ -183,7 +201,8 @@ static const char *grey_tf(od_tf *t, const char *x) {
   static const float weight[3] = {0.2989f, 0.5870f, 0.1140f};
   const char *sum = NULL;
   for (int k = 0; k < 3; k++) {
-    const char *v = od_tf_two(t, "Mul", "weighted", od_tf_column(t, "channel", x, 4, k, OD_F32), od_tf_const_f32(t, "weight", weight[k]));
+    const char *v = od_tf_two(t, "Mul", "weighted", od_tf_column(t, "channel", x, 4, k, OD_F32),
+                              od_tf_const_f32(t, "weight", weight[k]));
     sum = sum ? od_tf_two(t, "Add", "grey", sum, v) : v;
   }
   return sum;
@@ -192,24 +211,30 @@ static const char *grey_tf(od_tf *t, const char *x) {
 static od_status write_tf(od_tf *t, const od_node *n) {
   const od_resize_image_params *p = n->params;
   OD_TRY(check(p, od_dim(n->in[0], 3)));
-  const char *shape = od_tf_shape_of(t, "shape", od_tf_in(t, 0), OD_F32), *in[2], *size[2], *full[2], *x = od_tf_in(t, 0);
+  const char *shape = od_tf_shape_of(t, "shape", od_tf_in(t, 0), OD_F32), *in[2], *size[2], *full[2],
+             *x = od_tf_in(t, 0);
   for (int k = 0; k < 2; k++) size[k] = full[k] = in[k] = od_tf_element(t, "side", shape, 1 + k);
   if (p->kind == OD_RESIZE_FIXED_SHAPE) {
     size[0] = od_tf_const_i32(t, "height", (int32_t)p->height);
     size[1] = od_tf_const_i32(t, "width", (int32_t)p->width);
   } else if (p->kind == OD_RESIZE_PAD_TO_MULTIPLE) {
-    const char *m = od_tf_const_i32(t, "multiple", (int32_t)p->multiple), *up = od_tf_const_i32(t, "up", (int32_t)p->multiple - 1);
-    for (int k = 0; k < 2; k++) full[k] = i32(t, "Mul", "full", i32(t, "FloorDiv", "multiples", i32(t, "Add", "more", in[k], up), m), m);
+    const char *m = od_tf_const_i32(t, "multiple", (int32_t)p->multiple),
+               *up = od_tf_const_i32(t, "up", (int32_t)p->multiple - 1);
+    for (int k = 0; k < 2; k++)
+      full[k] = i32(t, "Mul", "full", i32(t, "FloorDiv", "multiples", i32(t, "Add", "more", in[k], up), m), m);
   } else if (p->kind != OD_RESIZE_IDENTITY) {
     target_tf(t, p, in, size);
   }
-  bool pads = p->kind == OD_RESIZE_PAD_TO_MULTIPLE, squares = p->kind == OD_RESIZE_KEEP_ASPECT_RATIO && p->pad_to_max_dimension;
+  bool pads = p->kind == OD_RESIZE_PAD_TO_MULTIPLE,
+       squares = p->kind == OD_RESIZE_KEEP_ASPECT_RATIO && p->pad_to_max_dimension;
   if (!pads && p->kind != OD_RESIZE_IDENTITY) x = resize_tf(t, p, x, size);
   if (squares) full[0] = full[1] = od_tf_const_i32(t, "square", (int32_t)p->max_dimension);
   if (pads || squares) x = pad_tf(t, p, x, size, full);
   if (p->convert_to_grayscale) x = grey_tf(t, x);
   od_tf_out(t, 0, od_tf_op(t, "Identity", NULL, OD_F32, OD_TF_INPUTS(x)));
-  const char *true_shape[3] = {size[0], size[1], p->convert_to_grayscale ? od_tf_const_i32(t, "one", 1) : od_tf_element(t, "channels", shape, 3)};
+  const char *true_shape[3] = {size[0], size[1],
+                               p->convert_to_grayscale ? od_tf_const_i32(t, "one", 1)
+                                                       : od_tf_element(t, "channels", shape, 3)};
   const char *row = od_tf_expand(t, "row", od_tf_stack(t, "true_shape", true_shape, 3), 0, OD_I32);
   const char *times[2] = {od_tf_element(t, "batch", shape, 0), od_tf_const_i32(t, "one", 1)};
   od_tf_out(t, 1, od_tf_tile(t, "true_shapes", row, od_tf_stack(t, "times", times, 2), OD_I32));
@@ -218,19 +243,52 @@ static od_status write_tf(od_tf *t, const od_node *n) {
 
 #define PICTURES OD_F32_IN(0, 255, 2, 9, 14, 3)
 static const od_sample samples[] = {
-    {.name = "fixed shape", .params = &(const od_resize_image_params){.kind = OD_RESIZE_FIXED_SHAPE, .height = 12, .width = 7}, .n_in = 1, .in = {PICTURES}},
-    {.name = "shape kept, padded", .n_in = 1, .in = {PICTURES},
-     .params = &(const od_resize_image_params){.kind = OD_RESIZE_KEEP_ASPECT_RATIO, .min_dimension = 12, .max_dimension = 16, .pad_to_max_dimension = true,
+    {.name = "fixed shape",
+     .params = &(const od_resize_image_params){.kind = OD_RESIZE_FIXED_SHAPE, .height = 12, .width = 7},
+     .n_in = 1,
+     .in = {PICTURES}},
+    {.name = "shape kept, padded",
+     .n_in = 1,
+     .in = {PICTURES},
+     .params = &(const od_resize_image_params){.kind = OD_RESIZE_KEEP_ASPECT_RATIO,
+                                               .min_dimension = 12,
+                                               .max_dimension = 16,
+                                               .pad_to_max_dimension = true,
                                                .pad_value = {3, (const float[]){1, 2, 3}}}},
-    {.name = "shape kept, grey", .n_in = 1, .in = {PICTURES},
-     .params = &(const od_resize_image_params){.kind = OD_RESIZE_KEEP_ASPECT_RATIO, .min_dimension = 6, .max_dimension = 16, .convert_to_grayscale = true}},
-    {.name = "padded to a multiple", .params = &(const od_resize_image_params){.kind = OD_RESIZE_PAD_TO_MULTIPLE, .multiple = 8}, .n_in = 1, .in = {PICTURES}},
-    {.name = "as it is", .params = &(const od_resize_image_params){.kind = OD_RESIZE_IDENTITY}, .n_in = 1, .in = {PICTURES}},
-    {.name = "shrunk", .params = &(const od_resize_image_params){.kind = OD_RESIZE_SHRINK, .min_dimension = 10}, .n_in = 1, .in = {PICTURES}},
+    {.name = "shape kept, grey",
+     .n_in = 1,
+     .in = {PICTURES},
+     .params = &(const od_resize_image_params){.kind = OD_RESIZE_KEEP_ASPECT_RATIO,
+                                               .min_dimension = 6,
+                                               .max_dimension = 16,
+                                               .convert_to_grayscale = true}},
+    {.name = "padded to a multiple",
+     .params = &(const od_resize_image_params){.kind = OD_RESIZE_PAD_TO_MULTIPLE, .multiple = 8},
+     .n_in = 1,
+     .in = {PICTURES}},
+    {.name = "as it is",
+     .params = &(const od_resize_image_params){.kind = OD_RESIZE_IDENTITY},
+     .n_in = 1,
+     .in = {PICTURES}},
+    {.name = "shrunk",
+     .params = &(const od_resize_image_params){.kind = OD_RESIZE_SHRINK, .min_dimension = 10},
+     .n_in = 1,
+     .in = {PICTURES}},
 };
 
 const od_op od_op_resize_image = {
-    .name = "resize_image", .help = "the config's image resizer, and the sizes before padding", .params = params,
-    .params_size = sizeof(od_resize_image_params), .min_in = 1, .max_in = 1, .n_out = 2, .infer = infer, .ref = ref, .scratch = scratch,
-    .no_grad = "pictures are data", .write_tf = write_tf, OD_SAMPLES(samples), .tolerance = 1e-6,
+    .name = "resize_image",
+    .help = "the config's image resizer, and the sizes before padding",
+    .params = params,
+    .params_size = sizeof(od_resize_image_params),
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = 2,
+    .infer = infer,
+    .ref = ref,
+    .scratch = scratch,
+    .no_grad = "pictures are data",
+    .write_tf = write_tf,
+    OD_SAMPLES(samples),
+    .tolerance = 1e-6,
 };

@@ -7,7 +7,8 @@
 #include "ops/table.h"
 
 /* --------------------------------------------------------------------------------------------------------- compact_rows */
-static const od_param compact_params[] = {OD_PARAM_IN(od_compact_params, rows, OD_P_INT, "rows of the result", 1, 1e6), {0}};
+static const od_param compact_params[] = {OD_PARAM_IN(od_compact_params, rows, OD_P_INT, "rows of the result", 1, 1e6),
+                                          {0}};
 
 od_value od_compact_rows(od_graph *g, od_value mask, od_value x, int64_t rows) {
   return od_graph_add(g, &od_op_compact_rows, (od_value[]){mask, x}, 2, &(od_compact_params){rows});
@@ -44,14 +45,29 @@ static od_status compact_ref(const od_call *c) {
 }
 
 static const od_sample compact_samples[] = {
-    {.name = "all fit", .params = &(const od_compact_params){12}, .n_in = 2, .in = {OD_F32_IN(-1, 1, 2, 9), OD_F32_IN(-1, 1, 2, 9, 4)}},
-    {.name = "some are cut", .params = &(const od_compact_params){4}, .n_in = 2, .in = {OD_F32_IN(0.5, 1, 2, 9), OD_F32_IN(-1, 1, 2, 9)}},
+    {.name = "all fit",
+     .params = &(const od_compact_params){12},
+     .n_in = 2,
+     .in = {OD_F32_IN(-1, 1, 2, 9), OD_F32_IN(-1, 1, 2, 9, 4)}},
+    {.name = "some are cut",
+     .params = &(const od_compact_params){4},
+     .n_in = 2,
+     .in = {OD_F32_IN(0.5, 1, 2, 9), OD_F32_IN(-1, 1, 2, 9)}},
 };
 
 const od_op od_op_compact_rows = {
-    .name = "compact_rows", .help = "rows under a mask moved to the front, and how many there are", .params = compact_params,
-    .params_size = sizeof(od_compact_params), .min_in = 2, .max_in = 2, .n_out = 2, .infer = compact_infer, .ref = compact_ref,
-    .no_grad = "proposals are constants of the second stage", .no_tf = OD_NO_TF_TRAINING, OD_SAMPLES(compact_samples),
+    .name = "compact_rows",
+    .help = "rows under a mask moved to the front, and how many there are",
+    .params = compact_params,
+    .params_size = sizeof(od_compact_params),
+    .min_in = 2,
+    .max_in = 2,
+    .n_out = 2,
+    .infer = compact_infer,
+    .ref = compact_ref,
+    .no_grad = "proposals are constants of the second stage",
+    .no_tf = OD_NO_TF_TRAINING,
+    OD_SAMPLES(compact_samples),
 };
 
 /* ----------------------------------------------------------------------------------------------------------- valid_rows */
@@ -78,7 +94,8 @@ static od_status valid_ref(const od_call *c) {
 }
 
 static od_status valid_tf(od_tf *t, const od_node *n) {
-  const char *rows = od_tf_element(t, "rows", od_tf_shape_of(t, "shape", od_tf_in(t, 1), od_type_of(n->in[1]).dtype), 1);
+  const char *rows =
+      od_tf_element(t, "rows", od_tf_shape_of(t, "shape", od_tf_in(t, 1), od_type_of(n->in[1]).dtype), 1);
   const char *place = od_tf_expand(t, "places", od_tf_range(t, "range", rows), 0, OD_I32);
   const char *limit = od_tf_expand(t, "limits", od_tf_in(t, 0), 1, OD_I32);
   const char *less = od_tf_op(t, "Less", "less", OD_I32, OD_TF_INPUTS(place, limit));
@@ -91,8 +108,16 @@ static const od_sample valid_samples[] = {
 };
 
 const od_op od_op_valid_rows = {
-    .name = "valid_rows", .help = "1 in the places below a count, else 0", .min_in = 2, .max_in = 2, .n_out = 1, .infer = valid_infer,
-    .ref = valid_ref, .grad = od_grad_nothing, .write_tf = valid_tf, OD_SAMPLES(valid_samples),
+    .name = "valid_rows",
+    .help = "1 in the places below a count, else 0",
+    .min_in = 2,
+    .max_in = 2,
+    .n_out = 1,
+    .infer = valid_infer,
+    .ref = valid_ref,
+    .grad = od_grad_nothing,
+    .write_tf = valid_tf,
+    OD_SAMPLES(valid_samples),
 };
 
 /* ------------------------------------------------------------------------------------------------------------ box_image */
@@ -116,7 +141,8 @@ static od_status image_ref(const od_call *c) {
 
 static od_status image_tf(od_tf *t, const od_node *n) {
   const char *shape = od_tf_shape_of(t, "shape", od_tf_in(t, 0), od_type_of(n->in[0]).dtype);
-  const char *images = od_tf_expand(t, "images", od_tf_range(t, "range", od_tf_element(t, "batch", shape, 0)), 1, OD_I32);
+  const char *images =
+      od_tf_expand(t, "images", od_tf_range(t, "range", od_tf_element(t, "batch", shape, 0)), 1, OD_I32);
   const char *times[2] = {od_tf_const_i32(t, "one", 1), od_tf_element(t, "boxes", shape, 1)};
   const char *tiled = od_tf_tile(t, "tiled", images, od_tf_stack(t, "times", times, 2), OD_I32);
   od_tf_out(t, 0, OD_TF_RESHAPE(t, NULL, tiled, OD_I32, -1));
@@ -126,6 +152,14 @@ static od_status image_tf(od_tf *t, const od_node *n) {
 static const od_sample image_samples[] = {{.name = "boxes", .n_in = 1, .in = {OD_F32_IN(0, 1, 3, 5, 4)}}};
 
 const od_op od_op_box_image = {
-    .name = "box_image", .help = "the image of each box of a batch", .min_in = 1, .max_in = 1, .n_out = 1, .infer = image_infer,
-    .ref = image_ref, .grad = od_grad_nothing, .write_tf = image_tf, OD_SAMPLES(image_samples),
+    .name = "box_image",
+    .help = "the image of each box of a batch",
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = 1,
+    .infer = image_infer,
+    .ref = image_ref,
+    .grad = od_grad_nothing,
+    .write_tf = image_tf,
+    OD_SAMPLES(image_samples),
 };

@@ -10,15 +10,18 @@
 
 /* ---------------------------------------------------------------------------------------------------------- hard examples */
 static const char *const losses[] = {"both", "classification", "localization", NULL};
-_Static_assert(OD_MINE_BOTH == 0 && OD_MINE_CLASSIFICATION == 1 && OD_MINE_LOCALIZATION == 2, "names in the order of od_mine_loss");
+_Static_assert(OD_MINE_BOTH == 0 && OD_MINE_CLASSIFICATION == 1 && OD_MINE_LOCALIZATION == 2,
+               "names in the order of od_mine_loss");
 static const od_param miner_params[] = {
     OD_PARAM(od_miner_params, num_hard_examples, OD_P_INT, "at most so many an image; 0 or less: no limit"),
-    OD_PARAM_IN(od_miner_params, iou_threshold, OD_P_FLOAT, "boxes that overlap a chosen one by more are passed over", 0, 1),
+    OD_PARAM_IN(od_miner_params, iou_threshold, OD_P_FLOAT, "boxes that overlap a chosen one by more are passed over",
+                0, 1),
     OD_PARAM_ENUM(od_miner_params, loss_type, "which loss ranks", losses),
     OD_PARAM(od_miner_params, classification_weight, OD_P_FLOAT, "both: weight of the classification loss"),
     OD_PARAM(od_miner_params, localization_weight, OD_P_FLOAT, "both: weight of the localization loss"),
     OD_PARAM(od_miner_params, max_negatives_per_positive, OD_P_FLOAT, "0 or less: no limit"),
-    OD_PARAM_IN(od_miner_params, min_negatives_per_image, OD_P_INT, "with the limit above: allowed in any case", 0, 1e9),
+    OD_PARAM_IN(od_miner_params, min_negatives_per_image, OD_P_INT, "with the limit above: allowed in any case", 0,
+                1e9),
     {0}};
 
 od_value od_hard_example_miner_op(od_graph *g, od_value loc_losses, od_value cls_losses, od_value boxes, od_value match,
@@ -43,8 +46,13 @@ static size_t miner_scratch(const od_infer *c) { return (size_t)c->in[0].shape.d
 
 static od_status miner_ref(const od_call *c) {
   const od_miner_params *p = c->params;
-  od_miner how = {p->num_hard_examples, p->iou_threshold, (od_mine_loss)p->loss_type, p->classification_weight,
-                  p->localization_weight, p->max_negatives_per_positive, (int32_t)p->min_negatives_per_image};
+  od_miner how = {p->num_hard_examples,
+                  p->iou_threshold,
+                  (od_mine_loss)p->loss_type,
+                  p->classification_weight,
+                  p->localization_weight,
+                  p->max_negatives_per_positive,
+                  (int32_t)p->min_negatives_per_image};
   int64_t b = c->in[0].shape.dim[0], a = c->in[0].shape.dim[1];
   const float *loc = c->in[0].data, *cls = c->in[1].data, *boxes = c->in[2].data;
   const int32_t *match = c->in[3].data;
@@ -65,26 +73,40 @@ static od_status miner_ref(const od_call *c) {
   return OD_OK;
 }
 
-#define LOSS(...) OD_F32_IN(0, 3, __VA_ARGS__)
+#define LOSS(...)  OD_F32_IN(0, 3, __VA_ARGS__)
 #define BOXES(...) OD_F32_IN(0, 1, __VA_ARGS__)
 static const od_sample miner_samples[] = {
-    {.name = "three negatives a positive", .n_in = 4,
+    {.name = "three negatives a positive",
+     .n_in = 4,
      .params = &(const od_miner_params){3000, 0.99f, OD_MINE_CLASSIFICATION, 1, 1, 3, 0},
      .in = {LOSS(2, 60), LOSS(2, 60), BOXES(2, 60, 4), OD_I32_IN(-2, 1, 2, 60)}},
-    {.name = "few, both losses", .n_in = 4, .params = &(const od_miner_params){8, 0.5f, OD_MINE_BOTH, 0.05f, 0.06f, 0, 0},
+    {.name = "few, both losses",
+     .n_in = 4,
+     .params = &(const od_miner_params){8, 0.5f, OD_MINE_BOTH, 0.05f, 0.06f, 0, 0},
      .in = {LOSS(2, 60), LOSS(2, 60), BOXES(2, 60, 4), OD_ABSENT_IN}},
 };
 
 const od_op od_op_hard_example_miner = {
-    .name = "hard_example_miner", .help = "mask of the anchors with the highest losses, and how many are positive, negative",
-    .params = miner_params, .params_size = sizeof(od_miner_params), .min_in = 4, .max_in = 4, .optional_in = 1u << 3, .n_out = 3,
-    .infer = miner_infer, .ref = miner_ref, .scratch = miner_scratch, .grad = od_grad_nothing, .no_tf = OD_NO_TF_TRAINING,
+    .name = "hard_example_miner",
+    .help = "mask of the anchors with the highest losses, and how many are positive, negative",
+    .params = miner_params,
+    .params_size = sizeof(od_miner_params),
+    .min_in = 4,
+    .max_in = 4,
+    .optional_in = 1u << 3,
+    .n_out = 3,
+    .infer = miner_infer,
+    .ref = miner_ref,
+    .scratch = miner_scratch,
+    .grad = od_grad_nothing,
+    .no_tf = OD_NO_TF_TRAINING,
     OD_SAMPLES(miner_samples),
 };
 
 /* -------------------------------------------------------------------------------------------------------- balanced sample */
 static const od_param sample_params[] = {
-    OD_PARAM(od_sample_params, size, OD_P_INT, "anchors an image; 0 or less: all positives and their share of negatives"),
+    OD_PARAM(od_sample_params, size, OD_P_INT,
+             "anchors an image; 0 or less: all positives and their share of negatives"),
     OD_PARAM_IN(od_sample_params, positive_fraction, OD_P_FLOAT, "at most this share of positives", 0, 1),
     {0}};
 
@@ -122,14 +144,29 @@ static od_status sample_ref(const od_call *c) {
 }
 
 static const od_sample sample_samples[] = {
-    {.name = "sixteen", .params = &(const od_sample_params){16, 0.25f}, .n_in = 2,
+    {.name = "sixteen",
+     .params = &(const od_sample_params){16, 0.25f},
+     .n_in = 2,
      .in = {OD_F32_IN(0.5, 1, 2, 60), {OD_F32, {2, {2, 60}}, 0, 1, false}}},
-    {.name = "all of one kind", .params = &(const od_sample_params){-1, 0.5f}, .n_in = 2,
+    {.name = "all of one kind",
+     .params = &(const od_sample_params){-1, 0.5f},
+     .n_in = 2,
      .in = {OD_F32_IN(0.5, 1, 2, 9), OD_F32_IN(0.5, 1, 2, 9)}},
 };
 
 const od_op od_op_sample_balanced = {
-    .name = "sample_balanced", .help = "mask of a random sample of anchors with a share of positives", .params = sample_params,
-    .params_size = sizeof(od_sample_params), .min_in = 2, .max_in = 2, .n_out = 1, .flags = OD_OP_RANDOM, .infer = sample_infer,
-    .ref = sample_ref, .scratch = sample_scratch, .grad = od_grad_nothing, .no_tf = OD_NO_TF_TRAINING, OD_SAMPLES(sample_samples),
+    .name = "sample_balanced",
+    .help = "mask of a random sample of anchors with a share of positives",
+    .params = sample_params,
+    .params_size = sizeof(od_sample_params),
+    .min_in = 2,
+    .max_in = 2,
+    .n_out = 1,
+    .flags = OD_OP_RANDOM,
+    .infer = sample_infer,
+    .ref = sample_ref,
+    .scratch = sample_scratch,
+    .grad = od_grad_nothing,
+    .no_tf = OD_NO_TF_TRAINING,
+    OD_SAMPLES(sample_samples),
 };

@@ -7,13 +7,16 @@
 #include "ops/detect.h"
 
 static void check_crop(json_t *c) {
-  json_t *p = json_need(c, "params"), *in = json_need(c, "inputs"), *out = json_need(c, "outputs"), *size = json_need(p, "crop_size");
+  json_t *p = json_need(c, "params"), *in = json_need(c, "inputs"), *out = json_need(c, "outputs"),
+         *size = json_need(p, "crop_size");
   od_crop_params q = {(int64_t)json_num(json_array_get(size, 0)), (int64_t)json_num(json_array_get(size, 1)),
-                      strcmp(json_text(p, "method"), "nearest") == 0, (float)json_num(json_need(p, "extrapolation_value"))};
+                      strcmp(json_text(p, "method"), "nearest") == 0,
+                      (float)json_num(json_need(p, "extrapolation_value"))};
   od_graph *g;
   CHECK_OK(od_graph_new(&g));
   json_t *which = json_need(in, "box_image");
-  od_value image = json_const_f32(g, in, "image"), boxes = json_const_f32(g, in, "boxes"), of = json_const(g, which, OD_I32, json_shape(which));
+  od_value image = json_const_f32(g, in, "image"), boxes = json_const_f32(g, in, "boxes"),
+           of = json_const(g, which, OD_I32, json_shape(which));
   od_value v = od_crop_and_resize(g, image, boxes, of, &q), d = OD_NONE;
   json_t *want = json_object_get(out, "image_gradient_of_sum_of_squares");
   if (want) { /* of the sum of squares: twice the crops */
@@ -38,7 +41,8 @@ static void test_crops(void **state) {
   json_t *root = json_file(path), *cases = json_need(root, "cases");
   size_t checked = 0;
   for (size_t i = 0; i < json_array_size(cases); i++)
-    if (strcmp(json_text(json_array_get(cases, i), "op"), "crop_and_resize") == 0) check_crop(json_array_get(cases, i)), checked++;
+    if (strcmp(json_text(json_array_get(cases, i), "op"), "crop_and_resize") == 0)
+      check_crop(json_array_get(cases, i)), checked++;
   CHECK(checked == 6);
   json_decref(root);
 }
@@ -48,7 +52,8 @@ static void test_box_of_no_image(void **state) {
   const float image[4] = {0}, box[4] = {0, 0, 1, 1}, out[4] = {0};
   const int32_t of[1] = {1};
   od_crop_params q = {2, 2, false, 0};
-  od_tensor in[3] = {{OD_F32, OD_SHAPE(1, 2, 2, 1), (void *)(uintptr_t)image}, {OD_F32, OD_SHAPE(1, 4), (void *)(uintptr_t)box},
+  od_tensor in[3] = {{OD_F32, OD_SHAPE(1, 2, 2, 1), (void *)(uintptr_t)image},
+                     {OD_F32, OD_SHAPE(1, 4), (void *)(uintptr_t)box},
                      {OD_I32, OD_SHAPE(1), (void *)(uintptr_t)of}};
   od_tensor result = {OD_F32, OD_SHAPE(1, 2, 2, 1), (void *)(uintptr_t)out};
   od_call call = {&q, 3, 1, in, &result, NULL, 0};
@@ -66,19 +71,30 @@ static void test_resize_image(void **state) {
   const od_resize_image_params cases[] = {
       {.kind = OD_RESIZE_FIXED_SHAPE, .height = 12, .width = 7},
       {.kind = OD_RESIZE_FIXED_SHAPE, .height = 5, .width = 20, .method = OD_RESIZE_BICUBIC},
-      {.kind = OD_RESIZE_KEEP_ASPECT_RATIO, .min_dimension = 12, .max_dimension = 16, .pad_to_max_dimension = true, .pad_value = {3, pad}},
+      {.kind = OD_RESIZE_KEEP_ASPECT_RATIO,
+       .min_dimension = 12,
+       .max_dimension = 16,
+       .pad_to_max_dimension = true,
+       .pad_value = {3, pad}},
       {.kind = OD_RESIZE_KEEP_ASPECT_RATIO, .min_dimension = 6, .max_dimension = 16, .convert_to_grayscale = true},
       {.kind = OD_RESIZE_PAD_TO_MULTIPLE, .multiple = 8},
       {.kind = OD_RESIZE_IDENTITY},
       {.kind = OD_RESIZE_SHRINK, .min_dimension = 10},
       {.kind = OD_RESIZE_ENLARGE, .min_dimension = 20, .method = OD_RESIZE_NEAREST},
   };
-  const od_resizer_kind kinds[] = {OD_RESIZER_IDENTITY, OD_RESIZER_FIXED, OD_RESIZER_KEEP_ASPECT, OD_RESIZER_PAD_TO_MULTIPLE, OD_RESIZER_SHRINK, OD_RESIZER_ENLARGE};
+  const od_resizer_kind kinds[] = {OD_RESIZER_IDENTITY,        OD_RESIZER_FIXED,  OD_RESIZER_KEEP_ASPECT,
+                                   OD_RESIZER_PAD_TO_MULTIPLE, OD_RESIZER_SHRINK, OD_RESIZER_ENLARGE};
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
     const od_resize_image_params *q = &cases[k];
-    od_resizer how = {.kind = kinds[q->kind], .height = (int)q->height, .width = (int)q->width, .min_dimension = (int)q->min_dimension,
-                      .max_dimension = (int)q->max_dimension, .multiple = (int)q->multiple, .method = (od_resize_method)q->method,
-                      .pad_to_max = q->pad_to_max_dimension, .grayscale = q->convert_to_grayscale};
+    od_resizer how = {.kind = kinds[q->kind],
+                      .height = (int)q->height,
+                      .width = (int)q->width,
+                      .min_dimension = (int)q->min_dimension,
+                      .max_dimension = (int)q->max_dimension,
+                      .multiple = (int)q->multiple,
+                      .method = (od_resize_method)q->method,
+                      .pad_to_max = q->pad_to_max_dimension,
+                      .grayscale = q->convert_to_grayscale};
     if (q->pad_value.n) memcpy(how.pad_value, pad, sizeof pad);
     od_graph *g;
     CHECK_OK(od_graph_new(&g));

@@ -21,23 +21,34 @@ static void check_loss(const char *op, json_t *c) {
   json_t *in = json_need(c, "inputs"), *out = json_need(c, "outputs"), *p = json_need(c, "params");
   od_graph *g;
   CHECK_OK(od_graph_new(&g));
-  od_value pred = json_const_f32(g, in, "prediction"), target = json_const_f32(g, in, "target"), w = json_const_f32(g, in, "weights");
+  od_value pred = json_const_f32(g, in, "prediction"), target = json_const_f32(g, in, "target"),
+           w = json_const_f32(g, in, "weights");
   od_value loss, grad;
   if (is_classification(op)) {
-    od_classification_loss_params q = {.logit_scale = (float)json_num_or(p, "logit_scale", 1), .gamma = (float)json_num_or(p, "gamma", 0),
-                                       .alpha = (float)json_num_or(p, "alpha", 0), .has_alpha = json_num_or(p, "alpha", -1) >= 0};
-    if (strcmp(op, "sigmoid") == 0) q.kind = OD_CLS_SIGMOID;
-    else if (strcmp(op, "sigmoid_focal") == 0) q.kind = OD_CLS_SIGMOID_FOCAL;
-    else if (strcmp(op, "softmax") == 0) q.kind = OD_CLS_SOFTMAX;
-    else if (strcmp(op, "softmax_against_logits") == 0) q.kind = OD_CLS_SOFTMAX_AGAINST_LOGITS;
-    else q.kind = strcmp(json_text(p, "bootstrap_type"), "soft") == 0 ? OD_CLS_BOOTSTRAPPED_SOFT : OD_CLS_BOOTSTRAPPED_HARD;
+    od_classification_loss_params q = {.logit_scale = (float)json_num_or(p, "logit_scale", 1),
+                                       .gamma = (float)json_num_or(p, "gamma", 0),
+                                       .alpha = (float)json_num_or(p, "alpha", 0),
+                                       .has_alpha = json_num_or(p, "alpha", -1) >= 0};
+    if (strcmp(op, "sigmoid") == 0)
+      q.kind = OD_CLS_SIGMOID;
+    else if (strcmp(op, "sigmoid_focal") == 0)
+      q.kind = OD_CLS_SIGMOID_FOCAL;
+    else if (strcmp(op, "softmax") == 0)
+      q.kind = OD_CLS_SOFTMAX;
+    else if (strcmp(op, "softmax_against_logits") == 0)
+      q.kind = OD_CLS_SOFTMAX_AGAINST_LOGITS;
+    else
+      q.kind =
+          strcmp(json_text(p, "bootstrap_type"), "soft") == 0 ? OD_CLS_BOOTSTRAPPED_SOFT : OD_CLS_BOOTSTRAPPED_HARD;
     loss = od_classification_loss(g, pred, target, w, &q);
-    grad = od_graph_add(g, od_op_find("classification_loss_grad"), (od_value[]){dy_of_ones(g, loss), pred, target, w}, 4, &q);
+    grad = od_graph_add(g, od_op_find("classification_loss_grad"), (od_value[]){dy_of_ones(g, loss), pred, target, w},
+                        4, &q);
   } else {
     od_localization_loss_params q = {.delta = (float)json_num_or(p, "delta", 1)};
     q.kind = strcmp(op, "l2") == 0 ? OD_LOC_L2 : strcmp(op, "iou") == 0 ? OD_LOC_IOU : OD_LOC_SMOOTH_L1;
     loss = od_localization_loss(g, pred, target, w, &q);
-    grad = od_graph_add(g, od_op_find("localization_loss_grad"), (od_value[]){dy_of_ones(g, loss), pred, target, w}, 4, &q);
+    grad = od_graph_add(g, od_op_find("localization_loss_grad"), (od_value[]){dy_of_ones(g, loss), pred, target, w}, 4,
+                        &q);
   }
   graph_run r;
   run_graph(&r, g, NULL);
@@ -54,14 +65,17 @@ static void check_miner(json_t *c) {
   const char *kind = json_text(p, "loss_type");
   od_miner_params q = {.num_hard_examples = (int64_t)json_num_or(p, "num_hard_examples", 0),
                        .iou_threshold = (float)json_num_or(p, "iou_threshold", 0),
-                       .loss_type = strcmp(kind, "cls") == 0 ? OD_MINE_CLASSIFICATION : strcmp(kind, "loc") == 0 ? OD_MINE_LOCALIZATION : OD_MINE_BOTH,
+                       .loss_type = strcmp(kind, "cls") == 0   ? OD_MINE_CLASSIFICATION
+                                    : strcmp(kind, "loc") == 0 ? OD_MINE_LOCALIZATION
+                                                               : OD_MINE_BOTH,
                        .classification_weight = (float)json_num_or(p, "cls_loss_weight", 0),
                        .localization_weight = (float)json_num_or(p, "loc_loss_weight", 0),
                        .max_negatives_per_positive = (float)json_num_or(p, "max_negatives_per_positive", 0),
                        .min_negatives_per_image = (int64_t)json_num_or(p, "min_negatives_per_image", 0)};
   json_t *match = json_need(in, "match");
-  od_value mask = od_hard_example_miner_op(g, json_const_f32(g, in, "location_losses"), json_const_f32(g, in, "class_losses"),
-                                           json_const_f32(g, in, "boxes"), json_const(g, match, OD_I32, json_shape(match)), &q);
+  od_value mask =
+      od_hard_example_miner_op(g, json_const_f32(g, in, "location_losses"), json_const_f32(g, in, "class_losses"),
+                               json_const_f32(g, in, "boxes"), json_const(g, match, OD_I32, json_shape(match)), &q);
   graph_run r;
   run_graph(&r, g, NULL);
   /* the gradient of the mined loss by the losses is the mask */
@@ -83,22 +97,25 @@ static void test_witness(void **state) {
   for (size_t i = 0; i < json_array_size(cases); i++) {
     json_t *c = json_array_get(cases, i);
     const char *op = json_text(c, "op");
-    if (strcmp(op, "hard_example_miner") == 0) check_miner(c), mined++;
-    else check_loss(op, c), losses++;
+    if (strcmp(op, "hard_example_miner") == 0)
+      check_miner(c), mined++;
+    else
+      check_loss(op, c), losses++;
   }
   CHECK(losses == 14 && mined == 5);
   json_decref(root);
 }
 
 /* Sum over the loss of boxes moved by step along direction. */
-static double loss_at(const od_localization_loss_params *q, const float *p, const float *t, const float *dir, double step, int n) {
+static double loss_at(const od_localization_loss_params *q, const float *p, const float *t, const float *dir,
+                      double step, int n) {
   od_graph *g;
   CHECK_OK(od_graph_new(&g));
   float moved[64], w[16];
   for (int i = 0; i < 4 * n; i++) moved[i] = (float)((double)p[i] + step * (double)dir[i]);
   for (int i = 0; i < n; i++) w[i] = 1;
-  od_value v = od_localization_loss(g, od_const(g, OD_F32, OD_SHAPE(n, 4), moved), od_const(g, OD_F32, OD_SHAPE(n, 4), t),
-                                    od_const(g, OD_F32, OD_SHAPE(n), w), q);
+  od_value v = od_localization_loss(g, od_const(g, OD_F32, OD_SHAPE(n, 4), moved),
+                                    od_const(g, OD_F32, OD_SHAPE(n, 4), t), od_const(g, OD_F32, OD_SHAPE(n), w), q);
   graph_run r;
   run_graph(&r, g, NULL);
   double sum = 0;
@@ -117,7 +134,8 @@ static void test_box_gradients(void **state) {
   const float dir[] = {0.3f, -0.5f, 0.7f, 0.2f, -0.4f, 0.9f, 0.1f, -0.8f, 0.6f, 0.2f, -0.3f, 0.5f}, one[] = {1, 1, 1};
   for (int kind = OD_LOC_IOU; kind <= OD_LOC_GIOU; kind++) {
     od_localization_loss_params q = {.kind = kind};
-    double h = 1e-3, slope = (loss_at(&q, some, other, dir, h, 3) - loss_at(&q, some, other, dir, -h, 3)) / (2 * h), got = 0;
+    double h = 1e-3, slope = (loss_at(&q, some, other, dir, h, 3) - loss_at(&q, some, other, dir, -h, 3)) / (2 * h),
+           got = 0;
     od_graph *g;
     CHECK_OK(od_graph_new(&g));
     od_value in[] = {od_const(g, OD_F32, OD_SHAPE(3), one), od_const(g, OD_F32, OD_SHAPE(3, 4), some),
@@ -147,9 +165,10 @@ static void test_nan_target_counts_as_met(void **state) {
   od_graph *g;
   CHECK_OK(od_graph_new(&g));
   od_localization_loss_params q = {.kind = OD_LOC_SMOOTH_L1, .delta = 1};
-  od_value in[] = {od_const(g, OD_F32, OD_SHAPE(1), w), od_const(g, OD_F32, OD_SHAPE(1, 4), p), od_const(g, OD_F32, OD_SHAPE(1, 4), t),
-                   od_const(g, OD_F32, OD_SHAPE(1), w)};
-  od_value loss = od_localization_loss(g, in[1], in[2], in[3], &q), d = od_graph_add(g, od_op_find("localization_loss_grad"), in, 4, &q);
+  od_value in[] = {od_const(g, OD_F32, OD_SHAPE(1), w), od_const(g, OD_F32, OD_SHAPE(1, 4), p),
+                   od_const(g, OD_F32, OD_SHAPE(1, 4), t), od_const(g, OD_F32, OD_SHAPE(1), w)};
+  od_value loss = od_localization_loss(g, in[1], in[2], in[3], &q),
+           d = od_graph_add(g, od_op_find("localization_loss_grad"), in, 4, &q);
   graph_run r;
   run_graph(&r, g, NULL);
   CHECK_NEAR(run_floats(&r, loss)[0], 1.5, 0);
@@ -171,8 +190,11 @@ static void test_refusals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_witness),       cmocka_unit_test(test_box_gradients),            cmocka_unit_test(test_giou_value),
-      cmocka_unit_test(test_refusals),      cmocka_unit_test(test_nan_target_counts_as_met),
+      cmocka_unit_test(test_witness),
+      cmocka_unit_test(test_box_gradients),
+      cmocka_unit_test(test_giou_value),
+      cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_nan_target_counts_as_met),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,8 @@ static void run_sample(float *out, const float *indicator, const float *labels, 
   od_graph *g;
   CHECK_OK(od_graph_new(&g));
   od_scope_push(g, scope);
-  od_value v = od_sample_balanced_op(g, od_const(g, OD_F32, OD_SHAPE(B, A), indicator), od_const(g, OD_F32, OD_SHAPE(B, A), labels), &q);
+  od_value v = od_sample_balanced_op(g, od_const(g, OD_F32, OD_SHAPE(B, A), indicator),
+                                     od_const(g, OD_F32, OD_SHAPE(B, A), labels), &q);
   od_scope_pop(g);
   graph_run r;
   run_graph(&r, g, NULL);
@@ -66,7 +67,8 @@ static void test_rows(void **state) {
   od_graph *g;
   CHECK_OK(od_graph_new(&g));
   od_value m = od_const(g, OD_F32, OD_SHAPE(2, 5), mask);
-  od_value three = od_compact_rows(g, m, od_const(g, OD_F32, OD_SHAPE(2, 5, 1), x), 3), two = od_compact_rows(g, m, od_const(g, OD_F32, OD_SHAPE(2, 5), x), 2);
+  od_value three = od_compact_rows(g, m, od_const(g, OD_F32, OD_SHAPE(2, 5, 1), x), 3),
+           two = od_compact_rows(g, m, od_const(g, OD_F32, OD_SHAPE(2, 5), x), 2);
   od_value valid = od_valid_rows(g, od_out(three, 1), three);
   const float boxes[24] = {0};
   od_value image = od_box_image(g, od_const(g, OD_F32, OD_SHAPE(2, 3, 4), boxes));
@@ -76,7 +78,8 @@ static void test_rows(void **state) {
   CHECK(memcmp(run_floats(&r, three), want3, sizeof want3) == 0);
   CHECK(memcmp(run_floats(&r, two), want2, sizeof want2) == 0);
   CHECK(memcmp(run_floats(&r, valid), want_valid, sizeof want_valid) == 0);
-  const int32_t *n3 = run_value(&r, od_out(three, 1))->data, *n2 = run_value(&r, od_out(two, 1))->data, *of = run_value(&r, image)->data;
+  const int32_t *n3 = run_value(&r, od_out(three, 1))->data, *n2 = run_value(&r, od_out(two, 1))->data,
+                *of = run_value(&r, image)->data;
   CHECK(n3[0] == 3 && n3[1] == 1 && n2[0] == 2 && n2[1] == 1);
   CHECK(of[0] == 0 && of[2] == 0 && of[3] == 1 && of[5] == 1);
   run_free(&r);

@@ -23,13 +23,17 @@ static od_value map_of(od_graph *g, json_t *size) {
 static od_value ssd_anchors(od_graph *g, json_t *p, const od_value *maps, int n, od_value image) {
   float scales[8], ratios[8], strides[16], offsets[16];
   od_ssd_anchor_spec spec = {.n_layers = (int)json_num(json_need(p, "num_layers")),
-                             .min_scale = (float)json_num_or(p, "min_scale", 0.2), .max_scale = (float)json_num_or(p, "max_scale", 0.95),
+                             .min_scale = (float)json_num_or(p, "min_scale", 0.2),
+                             .max_scale = (float)json_num_or(p, "max_scale", 0.95),
                              .scales = floats_of(json_object_get(p, "scales"), scales),
                              .aspect_ratios = floats_of(json_object_get(p, "aspect_ratios"), ratios),
                              .reduce_boxes_in_lowest_layer = json_bool_or(p, "reduce_boxes_in_lowest_layer", true),
-                             .interpolated_scale_aspect_ratio = (float)json_num_or(p, "interpolated_scale_aspect_ratio", 1)};
+                             .interpolated_scale_aspect_ratio =
+                                 (float)json_num_or(p, "interpolated_scale_aspect_ratio", 1)};
   if (spec.scales.n > spec.n_layers) spec.scales.n = spec.n_layers; /* the original's list got its last 1 appended */
-  od_ssd_anchors_params q = {.base_height = 1, .base_width = 1, .strides = floats_of(json_object_get(p, "anchor_strides"), strides),
+  od_ssd_anchors_params q = {.base_height = 1,
+                             .base_width = 1,
+                             .strides = floats_of(json_object_get(p, "anchor_strides"), strides),
                              .offsets = floats_of(json_object_get(p, "anchor_offsets"), offsets)};
   CHECK_OK(od_ssd_anchor_pairs(&q, od_graph_arena(g), &spec));
   float base[2];
@@ -42,25 +46,39 @@ static od_value grid_anchors(od_graph *g, json_t *p, const od_value *maps) {
   json_fill(base, json_need(p, "base_anchor_size"));
   json_fill(stride, json_need(p, "anchor_stride"));
   json_fill(offset, json_need(p, "anchor_offset"));
-  od_grid_anchors_params q = {floats_of(json_need(p, "scales"), scales), floats_of(json_need(p, "aspect_ratios"), ratios),
-                              base[0], base[1], stride[0], stride[1], offset[0], offset[1]};
+  od_grid_anchors_params q = {floats_of(json_need(p, "scales"), scales),
+                              floats_of(json_need(p, "aspect_ratios"), ratios),
+                              base[0],
+                              base[1],
+                              stride[0],
+                              stride[1],
+                              offset[0],
+                              offset[1]};
   return od_grid_anchors_op(g, maps[0], &q);
 }
 
 static od_value multiscale_anchors(od_graph *g, json_t *p, const od_value *maps, int n, od_value image) {
   float ratios[8];
-  od_multiscale_anchors_params q = {(int64_t)json_num(json_need(p, "min_level")), (int64_t)json_num(json_need(p, "max_level")),
-                                    (float)json_num(json_need(p, "anchor_scale")), floats_of(json_need(p, "aspect_ratios"), ratios),
-                                    (int64_t)json_num(json_need(p, "scales_per_octave")), json_bool_or(p, "normalize_coordinates", true), true};
+  od_multiscale_anchors_params q = {(int64_t)json_num(json_need(p, "min_level")),
+                                    (int64_t)json_num(json_need(p, "max_level")),
+                                    (float)json_num(json_need(p, "anchor_scale")),
+                                    floats_of(json_need(p, "aspect_ratios"), ratios),
+                                    (int64_t)json_num(json_need(p, "scales_per_octave")),
+                                    json_bool_or(p, "normalize_coordinates", true),
+                                    true};
   return od_multiscale_anchors_op(g, maps, n, image, &q);
 }
 
 static od_value flexible_anchors(od_graph *g, json_t *p, const od_value *maps, int n, od_value image) {
   float sizes[8], ratios[8], strides[8], offsets[8];
   int64_t count[8];
-  for (int i = 0; i < n; i++) count[i] = (int64_t)json_array_size(json_array_get(json_need(p, "base_sizes"), (size_t)i));
-  od_flexible_anchors_params q = {{n, count}, floats_of(json_need(p, "base_sizes"), sizes), floats_of(json_need(p, "aspect_ratios"), ratios),
-                                  floats_of(json_need(p, "anchor_strides"), strides), floats_of(json_need(p, "anchor_offsets"), offsets),
+  for (int i = 0; i < n; i++)
+    count[i] = (int64_t)json_array_size(json_array_get(json_need(p, "base_sizes"), (size_t)i));
+  od_flexible_anchors_params q = {{n, count},
+                                  floats_of(json_need(p, "base_sizes"), sizes),
+                                  floats_of(json_need(p, "aspect_ratios"), ratios),
+                                  floats_of(json_need(p, "anchor_strides"), strides),
+                                  floats_of(json_need(p, "anchor_offsets"), offsets),
                                   json_bool_or(p, "normalize_coordinates", true)};
   return od_flexible_anchors_op(g, maps, n, image, &q);
 }
@@ -79,11 +97,16 @@ static void test_anchors(void **state) {
     int n = (int)json_array_size(grids);
     for (int k = 0; k < n; k++) maps[k] = map_of(g, json_array_get(grids, (size_t)k));
     if (json_object_get(p, "image")) image = map_of(g, json_object_get(p, "image"));
-    if (strcmp(op, "ssd_anchors") == 0) v = ssd_anchors(g, p, maps, n, image);
-    else if (strcmp(op, "grid_anchors") == 0) v = grid_anchors(g, p, maps);
-    else if (strcmp(op, "multiscale_anchors") == 0) v = multiscale_anchors(g, p, maps, n, image);
-    else if (strcmp(op, "flexible_anchors") == 0) v = flexible_anchors(g, p, maps, n, image);
-    else fail_msg("unknown op %s", op);
+    if (strcmp(op, "ssd_anchors") == 0)
+      v = ssd_anchors(g, p, maps, n, image);
+    else if (strcmp(op, "grid_anchors") == 0)
+      v = grid_anchors(g, p, maps);
+    else if (strcmp(op, "multiscale_anchors") == 0)
+      v = multiscale_anchors(g, p, maps, n, image);
+    else if (strcmp(op, "flexible_anchors") == 0)
+      v = flexible_anchors(g, p, maps, n, image);
+    else
+      fail_msg("unknown op %s", op);
     graph_run r;
     run_graph(&r, g, NULL);
     const float *got = run_floats(&r, v);
@@ -131,7 +154,11 @@ static void check_coder(json_t *c, const char *op) {
   float s[4] = {1, 1, 1, 1};
   json_t *scales = json_object_get(p, "scale_factors");
   if (scales && !json_is_null(scales)) json_fill(s, scales);
-  od_coder_params q = {.kind = OD_CODER_FASTER_RCNN, .y = s[0], .x = s[1], .height = s[2], .width = s[3],
+  od_coder_params q = {.kind = OD_CODER_FASTER_RCNN,
+                       .y = s[0],
+                       .x = s[1],
+                       .height = s[2],
+                       .width = s[3],
                        .keypoints = (int64_t)json_num_or(p, "num_keypoints", 0)};
   if (strstr(op, "square")) q.kind = OD_CODER_SQUARE;
   if (strstr(op, "keypoint")) q.kind = OD_CODER_KEYPOINT;
@@ -143,7 +170,8 @@ static void check_coder(json_t *c, const char *op) {
   if (strstr(op, "encode")) {
     od_value points = OD_NONE;
     int64_t n = (int64_t)json_array_size(json_need(in, "boxes"));
-    if (q.kind == OD_CODER_KEYPOINT) points = json_const(g, json_need(in, "keypoints"), OD_F32, OD_SHAPE(n, 2 * q.keypoints));
+    if (q.kind == OD_CODER_KEYPOINT)
+      points = json_const(g, json_need(in, "keypoints"), OD_F32, OD_SHAPE(n, 2 * q.keypoints));
     v = od_encode_boxes(g, json_const_f32(g, in, "boxes"), anchors, points, &q);
     run_graph(&r, g, NULL);
     json_near(json_need(out, "codes"), run_floats(&r, v), 2e-5, 5e-6, op);
@@ -151,7 +179,8 @@ static void check_coder(json_t *c, const char *op) {
     v = od_decode_boxes(g, json_const_f32(g, in, "codes"), anchors, &q);
     run_graph(&r, g, NULL);
     json_near(json_need(out, "boxes"), run_floats(&r, v), 1e-6, 2e-6, op);
-    if (q.kind == OD_CODER_KEYPOINT) json_near(json_need(out, "keypoints"), run_floats(&r, od_out(v, 1)), 1e-6, 2e-6, op);
+    if (q.kind == OD_CODER_KEYPOINT)
+      json_near(json_need(out, "keypoints"), run_floats(&r, od_out(v, 1)), 1e-6, 2e-6, op);
   }
   run_free(&r);
   od_graph_free(g);
@@ -161,7 +190,8 @@ static void test_coders(void **state) {
   (void)state;
   NEED_SHARED(path, "witness/components/box_coders.json");
   json_t *root = json_file(path), *cases = json_need(root, "cases");
-  for (size_t i = 0; i < json_array_size(cases); i++) check_coder(json_array_get(cases, i), json_text(json_array_get(cases, i), "op"));
+  for (size_t i = 0; i < json_array_size(cases); i++)
+    check_coder(json_array_get(cases, i), json_text(json_array_get(cases, i), "op"));
   CHECK(json_array_size(cases) == 25);
   json_decref(root);
 }
@@ -181,10 +211,12 @@ static void test_decode_broadcasts(void **state) {
   od_value images = od_decode_boxes(g, od_const(g, OD_F32, OD_SHAPE(K, R, 4), codes), a, &q);
   od_value single[R * K];
   for (int i = 0; i < R * K; i++) /* code i with the anchor of class layout, then of image layout */
-    single[i] = od_decode_boxes(g, od_const(g, OD_F32, OD_SHAPE(1, 4), codes + 4 * i), od_const(g, OD_F32, OD_SHAPE(1, 4), anchors + 4 * (i / K)), &q);
+    single[i] = od_decode_boxes(g, od_const(g, OD_F32, OD_SHAPE(1, 4), codes + 4 * i),
+                                od_const(g, OD_F32, OD_SHAPE(1, 4), anchors + 4 * (i / K)), &q);
   od_value single2[R * K];
   for (int i = 0; i < R * K; i++)
-    single2[i] = od_decode_boxes(g, od_const(g, OD_F32, OD_SHAPE(1, 4), codes + 4 * i), od_const(g, OD_F32, OD_SHAPE(1, 4), anchors + 4 * (i % R)), &q);
+    single2[i] = od_decode_boxes(g, od_const(g, OD_F32, OD_SHAPE(1, 4), codes + 4 * i),
+                                 od_const(g, OD_F32, OD_SHAPE(1, 4), anchors + 4 * (i % R)), &q);
   graph_run r;
   run_graph(&r, g, NULL);
   for (int i = 0; i < R * K; i++)
@@ -220,7 +252,8 @@ static void test_windows(void **state) {
       od_value image = od_const(g, OD_F32, OD_SHAPE(1, 480, 640, 1), zeros);
       test_free(zeros);
       od_value clipped = od_clip_boxes(g, boxes, window), frame = od_change_coordinate_frame(g, boxes, window);
-      od_value big = od_boxes_to_absolute(g, boxes, image), back = od_boxes_to_normalized(g, big, image), in_it = od_boxes_inside(g, boxes, window);
+      od_value big = od_boxes_to_absolute(g, boxes, image), back = od_boxes_to_normalized(g, big, image),
+               in_it = od_boxes_inside(g, boxes, window);
       run_graph(&r, g, NULL);
       json_near(json_need(out, "clipped"), run_floats(&r, clipped), 0, 0, "clipped");
       json_near(json_need(out, "new_frame"), run_floats(&r, frame), 1e-6, 1e-6, "new_frame");
@@ -329,13 +362,18 @@ static void test_assignment(void **state) {
 /* An anchor that takes no part cannot be forced; the next best one is. */
 static void test_valid_anchors(void **state) {
   (void)state;
-  const float anchors[] = {0, 0, 1, 1, 0, 0, 0.5f, 1, 0.5f, 0, 1, 1}, box[] = {0, 0, 1, 0.9f}, w[] = {1}, valid[] = {0, 1, 1};
+  const float anchors[] = {0, 0, 1, 1, 0, 0, 0.5f, 1, 0.5f, 0, 1, 1}, box[] = {0, 0, 1, 0.9f}, w[] = {1},
+              valid[] = {0, 1, 1};
   const int32_t count[] = {1};
-  od_match_params m = {.matched_threshold = 0.8f, .unmatched_threshold = 0.5f, .force_match_for_each_row = true, .negatives_lower_than_unmatched = true};
+  od_match_params m = {.matched_threshold = 0.8f,
+                       .unmatched_threshold = 0.5f,
+                       .force_match_for_each_row = true,
+                       .negatives_lower_than_unmatched = true};
   od_graph *g;
   CHECK_OK(od_graph_new(&g));
-  od_value in[] = {od_const(g, OD_F32, OD_SHAPE(3, 4), anchors), od_const(g, OD_F32, OD_SHAPE(1, 1, 4), box), od_const(g, OD_F32, OD_SHAPE(1, 1), w),
-                   od_const(g, OD_I32, OD_SHAPE(1), count), od_const(g, OD_F32, OD_SHAPE(3), valid)};
+  od_value in[] = {od_const(g, OD_F32, OD_SHAPE(3, 4), anchors), od_const(g, OD_F32, OD_SHAPE(1, 1, 4), box),
+                   od_const(g, OD_F32, OD_SHAPE(1, 1), w), od_const(g, OD_I32, OD_SHAPE(1), count),
+                   od_const(g, OD_F32, OD_SHAPE(3), valid)};
   od_value all = od_match_anchors(g, in[0], in[1], in[2], in[3], OD_NONE, OD_NONE, &m);
   od_value part = od_match_anchors(g, in[0], in[1], in[2], in[3], OD_NONE, in[4], &m);
   graph_run r;
@@ -352,7 +390,8 @@ static void test_refusals(void **state) {
   od_graph *g;
   CHECK_OK(od_graph_new(&g));
   const float f[64] = {0};
-  od_value a = od_const(g, OD_F32, OD_SHAPE(3, 4), f), b = od_const(g, OD_F32, OD_SHAPE(2, 2, 4), f), w = od_const(g, OD_F32, OD_SHAPE(2, 3), f);
+  od_value a = od_const(g, OD_F32, OD_SHAPE(3, 4), f), b = od_const(g, OD_F32, OD_SHAPE(2, 2, 4), f),
+           w = od_const(g, OD_F32, OD_SHAPE(2, 3), f);
   od_value n = od_const(g, OD_I32, OD_SHAPE(2), f);
   od_match_anchors(g, a, b, w, n, OD_NONE, OD_NONE, &(od_match_params){.matched_threshold = 1});
   CHECK_FAILS(od_graph_check(g), OD_EINVAL, "groundtruth weights");
@@ -363,9 +402,11 @@ static void test_refusals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_anchors),           cmocka_unit_test(test_anchors_of_any_size), cmocka_unit_test(test_coders),
-      cmocka_unit_test(test_decode_broadcasts), cmocka_unit_test(test_windows),             cmocka_unit_test(test_clip_window),
-      cmocka_unit_test(test_assignment),        cmocka_unit_test(test_valid_anchors),       cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_anchors),    cmocka_unit_test(test_anchors_of_any_size),
+      cmocka_unit_test(test_coders),     cmocka_unit_test(test_decode_broadcasts),
+      cmocka_unit_test(test_windows),    cmocka_unit_test(test_clip_window),
+      cmocka_unit_test(test_assignment), cmocka_unit_test(test_valid_anchors),
+      cmocka_unit_test(test_refusals),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

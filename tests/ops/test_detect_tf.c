@@ -90,15 +90,18 @@ static json_t *run_as_json(const written *w, const od_tf *t, int run) {
     od_key key = od_key_mix(od_key_name((od_key)(run + 1), w->in[i].node->name), 7);
     for (int64_t k = 0; k < od_tensor_size(&feed[i]); k++) {
       double v = w->low[i] + (w->high[i] - w->low[i]) * od_rng_f64(key, (uint64_t)k);
-      if (feed[i].dtype == OD_I32) ((int32_t *)feed[i].data)[k] = (int32_t)floor(v);
-      else ((float *)feed[i].data)[k] = (float)v;
+      if (feed[i].dtype == OD_I32)
+        ((int32_t *)feed[i].data)[k] = (int32_t)floor(v);
+      else
+        ((float *)feed[i].data)[k] = (float)v;
     }
     if (feed[i].dtype == OD_F32) order_corners(&feed[i], w->in[i].node->name);
     json_object_set_new(feeds, od_tf_bound(t, w->in[i]), as_json(&feed[i]));
   }
   graph_run r;
   run_graph(&r, w->g, feed);
-  for (int i = 0; i < w->n_out; i++) json_object_set_new(fetches, od_tf_bound(t, w->out[i]), as_json(run_value(&r, w->out[i])));
+  for (int i = 0; i < w->n_out; i++)
+    json_object_set_new(fetches, od_tf_bound(t, w->out[i]), as_json(run_value(&r, w->out[i])));
   run_free(&r);
   for (int i = 0; i < w->n_in; i++) od_tensor_free(&feed[i]);
   json_object_set_new(o, "feeds", feeds);
@@ -108,7 +111,9 @@ static json_t *run_as_json(const written *w, const od_tf *t, int run) {
 
 static void run_python(const char *python, const char *dir, const char *name) {
   char command[1024];
-  snprintf(command, sizeof command, "'%s' tests/witness/run_written.py '%s/%s' 2>'%s/log' || { tail -n 20 '%s/log'; false; }", python, dir, name, dir, dir);
+  snprintf(command, sizeof command,
+           "'%s' tests/witness/run_written.py '%s/%s' 2>'%s/log' || { tail -n 20 '%s/log'; false; }", python, dir, name,
+           dir, dir);
   int rc = system(command);
   if (rc != 0) fail_msg("%s: TensorFlow does not agree (%s/%s.pb)", name, dir, name);
 }
@@ -157,14 +162,19 @@ static void test_ssd_anchors(void **state) {
   od_value maps[2] = {input(&w, "a", OD_F32, ANY_MAP, 0, 1), input(&w, "b", OD_F32, ANY_MAP, 0, 1)};
   od_value image = input(&w, "image", OD_F32, OD_SHAPE(-1, -1, -1, 3), 0, 1);
   od_ssd_anchors_params q = {.base_height = 1, .base_width = 0.75f};
-  CHECK_OK(od_ssd_anchor_pairs(&q, od_graph_arena(w.g), &(od_ssd_anchor_spec){.n_layers = 2, .min_scale = 0.2f, .max_scale = 0.95f,
-                               .reduce_boxes_in_lowest_layer = true, .interpolated_scale_aspect_ratio = 1}));
+  CHECK_OK(od_ssd_anchor_pairs(&q, od_graph_arena(w.g),
+                               &(od_ssd_anchor_spec){.n_layers = 2,
+                                                     .min_scale = 0.2f,
+                                                     .max_scale = 0.95f,
+                                                     .reduce_boxes_in_lowest_layer = true,
+                                                     .interpolated_scale_aspect_ratio = 1}));
   output(&w, od_ssd_anchors_op(w.g, maps, 2, image, &q));
   const float strides[] = {16, 16, 32, 32}, offsets[] = {8, 8, 16, 16};
   q.strides = (od_floats){4, strides};
   q.offsets = (od_floats){4, offsets};
   output(&w, od_ssd_anchors_op(w.g, maps, 2, image, &q));
-  const od_shape sizes[][3] = {{OD_SHAPE(2, 5, 4, 2), OD_SHAPE(2, 3, 2, 2), OD_SHAPE(2, 75, 61, 3)}, {OD_SHAPE(1, 19, 19, 2), OD_SHAPE(1, 10, 10, 2), OD_SHAPE(1, 300, 300, 3)}};
+  const od_shape sizes[][3] = {{OD_SHAPE(2, 5, 4, 2), OD_SHAPE(2, 3, 2, 2), OD_SHAPE(2, 75, 61, 3)},
+                               {OD_SHAPE(1, 19, 19, 2), OD_SHAPE(1, 10, 10, 2), OD_SHAPE(1, 300, 300, 3)}};
   memcpy(w.shape[0], sizes[0], sizeof sizes[0]);
   memcpy(w.shape[1], sizes[1], sizeof sizes[1]);
   w.n_runs = 2;
@@ -177,7 +187,8 @@ static void test_other_anchors(void **state) {
   start(&w, "other_anchors");
   od_value maps[2] = {input(&w, "a", OD_F32, ANY_MAP, 0, 1), input(&w, "b", OD_F32, ANY_MAP, 0, 1)};
   od_value image = input(&w, "image", OD_F32, OD_SHAPE(-1, -1, -1, 3), 0, 1);
-  const float scales[] = {0.25f, 0.5f, 1}, ratios[] = {0.5f, 1, 2}, sizes[] = {32, 48, 64}, strides[] = {16, 16, 32, 32}, offsets[] = {8, 8, 16, 16};
+  const float scales[] = {0.25f, 0.5f, 1}, ratios[] = {0.5f, 1, 2}, sizes[] = {32, 48, 64},
+              strides[] = {16, 16, 32, 32}, offsets[] = {8, 8, 16, 16};
   const int64_t per_layer[] = {2, 1};
   od_grid_anchors_params grid = {{3, scales}, {3, ratios}, 256, 200, 16, 8, 0, 4};
   output(&w, od_grid_anchors_op(w.g, maps[0], &grid));
@@ -187,7 +198,8 @@ static void test_other_anchors(void **state) {
   output(&w, od_multiscale_anchors_op(w.g, maps, 2, image, &multi));
   od_flexible_anchors_params flexible = {{2, per_layer}, {3, sizes}, {3, ratios}, {4, strides}, {4, offsets}, true};
   output(&w, od_flexible_anchors_op(w.g, maps, 2, image, &flexible));
-  const od_shape shapes[][3] = {{OD_SHAPE(1, 8, 5, 2), OD_SHAPE(1, 4, 3, 2), OD_SHAPE(1, 64, 37, 3)}, {OD_SHAPE(3, 4, 4, 2), OD_SHAPE(3, 2, 2, 2), OD_SHAPE(3, 31, 32, 3)}};
+  const od_shape shapes[][3] = {{OD_SHAPE(1, 8, 5, 2), OD_SHAPE(1, 4, 3, 2), OD_SHAPE(1, 64, 37, 3)},
+                                {OD_SHAPE(3, 4, 4, 2), OD_SHAPE(3, 2, 2, 2), OD_SHAPE(3, 31, 32, 3)}};
   memcpy(w.shape[0], shapes[0], sizeof shapes[0]);
   memcpy(w.shape[1], shapes[1], sizeof shapes[1]);
   w.n_runs = 2;
@@ -198,10 +210,14 @@ static void test_boxes(void **state) {
   (void)state;
   written w;
   start(&w, "boxes");
-  od_value codes = input(&w, "codes", OD_F32, OD_SHAPE(-1, -1, 4), -2, 2), anchors = input(&w, "anchors", OD_F32, OD_SHAPE(-1, 4), 0, 1);
-  od_value window = input(&w, "window", OD_F32, OD_SHAPE(-1, 4), 0, 1), image = input(&w, "image", OD_F32, OD_SHAPE(-1, -1, -1, 3), 0, 1);
-  od_value true_shapes = input(&w, "true_shapes", OD_I32, OD_SHAPE(-1, 3), 1, 30), own = input(&w, "own", OD_F32, OD_SHAPE(4), 0, 1);
-  od_value points = input(&w, "points", OD_F32, OD_SHAPE(-1, -1, 8), -2, 2), classes = input(&w, "classes", OD_F32, OD_SHAPE(-1, -1, 3, 4), -2, 2);
+  od_value codes = input(&w, "codes", OD_F32, OD_SHAPE(-1, -1, 4), -2, 2),
+           anchors = input(&w, "anchors", OD_F32, OD_SHAPE(-1, 4), 0, 1);
+  od_value window = input(&w, "window", OD_F32, OD_SHAPE(-1, 4), 0, 1),
+           image = input(&w, "image", OD_F32, OD_SHAPE(-1, -1, -1, 3), 0, 1);
+  od_value true_shapes = input(&w, "true_shapes", OD_I32, OD_SHAPE(-1, 3), 1, 30),
+           own = input(&w, "own", OD_F32, OD_SHAPE(4), 0, 1);
+  od_value points = input(&w, "points", OD_F32, OD_SHAPE(-1, -1, 8), -2, 2),
+           classes = input(&w, "classes", OD_F32, OD_SHAPE(-1, -1, 3, 4), -2, 2);
   od_coder_params c = {.kind = OD_CODER_FASTER_RCNN, .y = 10, .x = 10, .height = 5, .width = 5};
   od_value boxes = od_decode_boxes(w.g, codes, anchors, &c);
   output(&w, boxes);
@@ -222,7 +238,8 @@ static void test_boxes(void **state) {
   output(&w, od_decode_boxes(w.g, classes, anchors, &c));
   for (int i = 0; i < 2; i++) {
     int64_t b = i ? 1 : 3, a = i ? 17 : 6;
-    const od_shape s[] = {OD_SHAPE(b, a, 4), OD_SHAPE(a, 4), OD_SHAPE(b, 4), OD_SHAPE(b, 33 - i, 41, 3), OD_SHAPE(b, 3), OD_SHAPE(4), OD_SHAPE(b, a, 8), OD_SHAPE(b, a, 3, 4)};
+    const od_shape s[] = {OD_SHAPE(b, a, 4), OD_SHAPE(a, 4), OD_SHAPE(b, 4),    OD_SHAPE(b, 33 - i, 41, 3),
+                          OD_SHAPE(b, 3),    OD_SHAPE(4),    OD_SHAPE(b, a, 8), OD_SHAPE(b, a, 3, 4)};
     memcpy(w.shape[i], s, sizeof s);
   }
   w.n_runs = 2;
@@ -234,7 +251,8 @@ static void test_square_coder(void **state) {
   (void)state;
   written w;
   start(&w, "square_coder");
-  od_value map = input(&w, "map", OD_F32, ANY_MAP, 0, 1), codes = input(&w, "codes", OD_F32, OD_SHAPE(-1, -1, 3), -2, 2);
+  od_value map = input(&w, "map", OD_F32, ANY_MAP, 0, 1),
+           codes = input(&w, "codes", OD_F32, OD_SHAPE(-1, -1, 3), -2, 2);
   const float scales[] = {0.25f, 0.5f, 1}, ratios[] = {0.5f, 1, 2};
   od_grid_anchors_params grid = {{3, scales}, {3, ratios}, 25, 20, 16, 8, 0, 4};
   od_coder_params c = {.kind = OD_CODER_SQUARE, .y = 10, .x = 10, .height = 5, .width = 1};
@@ -245,11 +263,13 @@ static void test_square_coder(void **state) {
   finish(&w);
 }
 
-static void nms_case(const char *name, const od_nms_params *p, int64_t q, bool has_window, bool has_count, int64_t extra) {
+static void nms_case(const char *name, const od_nms_params *p, int64_t q, bool has_window, bool has_count,
+                     int64_t extra) {
   enum { K = 3 };
   written w;
   start(&w, name);
-  od_value boxes = input(&w, "boxes", OD_F32, OD_SHAPE(-1, -1, q, 4), -0.1, 1.1), scores = input(&w, "scores", OD_F32, OD_SHAPE(-1, -1, K), 0, 1);
+  od_value boxes = input(&w, "boxes", OD_F32, OD_SHAPE(-1, -1, q, 4), -0.1, 1.1),
+           scores = input(&w, "scores", OD_F32, OD_SHAPE(-1, -1, K), 0, 1);
   od_value window = OD_NONE, count = OD_NONE, along = OD_NONE;
   if (has_window) window = input(&w, "window", OD_F32, OD_SHAPE(-1, 4), 0, 1);
   if (has_count) count = input(&w, "count", OD_I32, OD_SHAPE(-1), 1, 30);
@@ -286,7 +306,11 @@ static void test_resizers(void **state) {
   const od_resize_image_params cases[] = {
       {.kind = OD_RESIZE_FIXED_SHAPE, .height = 12, .width = 7},
       {.kind = OD_RESIZE_FIXED_SHAPE, .height = 5, .width = 20, .method = OD_RESIZE_BICUBIC},
-      {.kind = OD_RESIZE_KEEP_ASPECT_RATIO, .min_dimension = 12, .max_dimension = 16, .pad_to_max_dimension = true, .pad_value = {3, pad}},
+      {.kind = OD_RESIZE_KEEP_ASPECT_RATIO,
+       .min_dimension = 12,
+       .max_dimension = 16,
+       .pad_to_max_dimension = true,
+       .pad_value = {3, pad}},
       {.kind = OD_RESIZE_KEEP_ASPECT_RATIO, .min_dimension = 6, .max_dimension = 16, .convert_to_grayscale = true},
       {.kind = OD_RESIZE_PAD_TO_MULTIPLE, .multiple = 8},
       {.kind = OD_RESIZE_IDENTITY},
@@ -301,7 +325,8 @@ static void test_resizers(void **state) {
     od_value v = od_resize_image(w.g, input(&w, "images", OD_F32, OD_SHAPE(-1, -1, -1, 3), 0, 255), &cases[k]);
     output(&w, v);
     output(&w, od_out(v, 1));
-    w.shape[0][0] = OD_SHAPE(2, 9, 14, 3), w.shape[1][0] = OD_SHAPE(1, 31, 11, 3), w.shape[2][0] = OD_SHAPE(3, 16, 16, 3);
+    w.shape[0][0] = OD_SHAPE(2, 9, 14, 3), w.shape[1][0] = OD_SHAPE(1, 31, 11, 3),
+    w.shape[2][0] = OD_SHAPE(3, 16, 16, 3);
     w.n_runs = 3;
     finish(&w);
   }
@@ -311,7 +336,8 @@ static void test_crops(void **state) {
   (void)state;
   written w;
   start(&w, "crops");
-  od_value image = input(&w, "image", OD_F32, OD_SHAPE(-1, -1, -1, 2), -1, 1), boxes = input(&w, "boxes", OD_F32, OD_SHAPE(-1, 4), -0.1, 1.1);
+  od_value image = input(&w, "image", OD_F32, OD_SHAPE(-1, -1, -1, 2), -1, 1),
+           boxes = input(&w, "boxes", OD_F32, OD_SHAPE(-1, 4), -0.1, 1.1);
   od_value of = input(&w, "of", OD_I32, OD_SHAPE(-1), 0, 1.99);
   output(&w, od_crop_and_resize(w.g, image, boxes, of, &(od_crop_params){4, 3, false, 0.5f}));
   output(&w, od_crop_and_resize(w.g, image, boxes, of, &(od_crop_params){1, 5, true, 0}));
@@ -324,8 +350,8 @@ static void test_crops(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_ssd_anchors),  cmocka_unit_test(test_other_anchors), cmocka_unit_test(test_boxes),
-      cmocka_unit_test(test_square_coder), cmocka_unit_test(test_nms),
-      cmocka_unit_test(test_resizers),     cmocka_unit_test(test_crops),
+      cmocka_unit_test(test_square_coder), cmocka_unit_test(test_nms),           cmocka_unit_test(test_resizers),
+      cmocka_unit_test(test_crops),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

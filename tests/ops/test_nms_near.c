@@ -8,7 +8,8 @@
 enum { N = 700 };
 
 /* Greedy suppression as the definition has it. */
-static int64_t by_hand(int32_t *selected, const float *boxes, const float *scores, int64_t n, int64_t most, float threshold) {
+static int64_t by_hand(int32_t *selected, const float *boxes, const float *scores, int64_t n, int64_t most,
+                       float threshold) {
   int64_t done = 0;
   bool used[N] = {false};
   while (done < most) {
@@ -18,7 +19,8 @@ static int64_t by_hand(int32_t *selected, const float *boxes, const float *score
     if (best < 0) break;
     used[best] = true;
     bool stays = true;
-    for (int64_t j = 0; j < done && stays; j++) stays = !(od_nms_iou(boxes + 4 * best, boxes + 4 * selected[j]) > threshold);
+    for (int64_t j = 0; j < done && stays; j++)
+      stays = !(od_nms_iou(boxes + 4 * best, boxes + 4 * selected[j]) > threshold);
     if (stays) selected[done++] = (int32_t)best;
   }
   return done;
@@ -62,7 +64,8 @@ static void test_same_choice(void **state) {
       int64_t most = t % 2 ? N : 300, n, m = by_hand(want, boxes, scores, N, most, thresholds[t]);
       CHECK_OK(od_nms(got, NULL, &n, boxes, 4, scores, 1, N, most, thresholds[t], -INFINITY, 0));
       if (n != m || memcmp(got, want, (size_t)n * sizeof *got) != 0)
-        fail_msg("kind %d, threshold %g: %lld chosen, %lld expected", kind, (double)thresholds[t], (long long)n, (long long)m);
+        fail_msg("kind %d, threshold %g: %lld chosen, %lld expected", kind, (double)thresholds[t], (long long)n,
+                 (long long)m);
       suppressed += N - n;
     }
   CHECK(suppressed > 10000);

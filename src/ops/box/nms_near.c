@@ -16,8 +16,8 @@ struct od_near {
   bool by_place;          /* false: compare with all */
   float low, per_unit;    /* bucket of an edge y: (y - low) * per_unit */
   int32_t buckets;
-  int32_t *head, *next;   /* [buckets], [max_selected]: lists of selections, -1 ends */
-  sorted_box *box;        /* [max_selected] */
+  int32_t *head, *next; /* [buckets], [max_selected]: lists of selections, -1 ends */
+  sorted_box *box;      /* [max_selected] */
   int64_t n;
 };
 
@@ -52,7 +52,8 @@ static int32_t bucket_of(const od_near *near, float y) {
   return at >= (float)(near->buckets - 1) ? near->buckets - 1 : (int32_t)at;
 }
 
-od_status od_near_new(od_near **out, const float *boxes, int64_t stride, int64_t n, int64_t max_selected, float iou_threshold) {
+od_status od_near_new(od_near **out, const float *boxes, int64_t stride, int64_t n, int64_t max_selected,
+                      float iou_threshold) {
   enum { BUCKETS = 1024, FEW = 128 }; /* below FEW, looking at all is as quick */
   od_near *near;
   od_status st;
