@@ -73,11 +73,13 @@ fails() {
   }
 }
 
-# objdet train on the tiny config: tiny_train DIR STEPS [flags]
-tiny_train() {
-  dir=$1 steps=$2
+# objdet train on the tiny config: tiny_train DIR STEPS [flags]; tiny_exec the same in place of this shell, so that `tiny_exec ... &`
+# leaves the program's own number in $!.
+tiny_train() { (tiny_exec "$@"); }
+tiny_exec() {
+  train_dir=$1 num_steps=$2
   shift 2
-  "$objdet" train --pipeline_config_path=tiny.config --train_dir="$dir" --set train_config.num_steps="$steps" --threads=1 --seed=7 "$@"
+  exec "$objdet" train --pipeline_config_path=tiny.config --train_dir="$train_dir" --set train_config.num_steps="$num_steps" --threads=1 --seed=7 "$@"
 }
 
 # sha256 of a checkpoint's tensors and table: ckpt_sum DIR STEP
