@@ -144,11 +144,17 @@ static int read_sides(exam *x) {
   return n[0] > 1000000 ? -1 : (int)n[0];
 }
 
+/* Of any kind: `truncated` is whole numbers in VOC's records and shares in KITTI's. */
+static size_t count_of(exam *x, const char *key) {
+  const od_feature *f = od_example_find(&x->e->example, key);
+  return f ? f->count : 0;
+}
+
 static void check_lengths(exam *x, int boxes) {
   static const struct {
     const char *key;
     char kind;
-  } lists[] = {{"image/object/difficult", 'i'}, {"image/object/truncated", 'i'}, {"image/object/is_crowd", 'i'},
+  } lists[] = {{"image/object/difficult", 'i'}, {"image/object/truncated", '?'}, {"image/object/is_crowd", 'i'},
                {"image/object/group_of", 'i'},  {"image/object/weight", 'f'},    {"image/object/area", 'f'},
                {"image/object/view", 'b'}};
   for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
@@ -157,7 +163,8 @@ static void check_lengths(exam *x, int boxes) {
     const od_view *b;
     size_t n = lists[i].kind == 'f'   ? floats(x, lists[i].key, &f)
                : lists[i].kind == 'i' ? int64s(x, lists[i].key, &l)
-                                      : bytes(x, lists[i].key, &b);
+               : lists[i].kind == 'b' ? bytes(x, lists[i].key, &b)
+                                      : count_of(x, lists[i].key);
     if (n != 0 && n != (size_t)boxes)
       find(x, OD_FIND_LENGTHS, -1, "%s has %zu values, but there are %d boxes", lists[i].key, n, boxes);
     for (size_t k = 0; lists[i].kind == 'f' && k < n && strstr(lists[i].key, "weight"); k++)
