@@ -80,7 +80,7 @@ od_status tg_gemm_rows(float *c, int64_t m, int64_t k, int64_t n, const void *b,
   kernel_function kernel = choose();
   int64_t blocks = (m + MC - 1) / MC;
   int failed = 0;
-#pragma omp parallel if (m * n * k > 1 << 22)
+#pragma omp parallel if (m * n * k > 1 << 24)
   {
     float *row = od_alloc((size_t)(k ? k : 1) * sizeof *row), *a = od_alloc((size_t)(k ? k : 1) * MC * sizeof *a);
     if (!row || !a) {

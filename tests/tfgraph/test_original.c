@@ -92,8 +92,40 @@ static void saved_model_of_the_original(void **state) {
   od_tfgraph_free(g);
 }
 
+/* Logits of all 1001 classes on a picture made by formula, against TensorFlow's (tests/witness/make_graph_golden.py). */
+static void mobilenet_of_the_tensorflow_team(void **state) {
+  (void)state;
+  od_tfgraph *g;
+  od_tensor image, got[2];
+  json_error_t error;
+  NEED_SHARED(path, "data/mobilenet_v1_025_128/frozen_graph.pb");
+  json_t *golden = json_load_file("tests/golden/tfgraph/mobilenet.json", 0, &error);
+  CHECK(golden);
+  CHECK_OK(od_tfgraph_open(&g, path));
+  CHECK_OK(od_tfgraph_check(g));
+  CHECK_OK(od_tensor_new(&image, OD_F32, &OD_SHAPE(1, 128, 128, 3)));
+  for (int64_t i = 0; i < od_tensor_size(&image); i++)
+    ((float *)image.data)[i] = (float)((double)((uint64_t)i * 2654435761u % ((uint64_t)1 << 32)) / 2147483648.0 - 1);
+  const char *const logits[] = {"MobilenetV1/Logits/SpatialSqueeze", "MobilenetV1/Predictions/Reshape_1"};
+  CHECK_OK(od_tfgraph_run(g, &(od_tfgraph_feed){"input", image}, 1, logits, 2, got));
+  CHECK(got[0].shape.dim[1] == 1001);
+  int64_t best = 0;
+  for (int64_t i = 0; i < 1001; i++) {
+    CHECK_NEAR(((float *)got[0].data)[i],
+               strtod(json_string_value(json_array_get(json_object_get(golden, "logits"), (size_t)i)), NULL), 1e-4);
+    if (((float *)got[1].data)[i] > ((float *)got[1].data)[best]) best = i;
+  }
+  CHECK(best == json_integer_value(json_object_get(golden, "best")));
+  od_tensor_free(&got[0]);
+  od_tensor_free(&got[1]);
+  od_tensor_free(&image);
+  od_tfgraph_free(g);
+  json_decref(golden);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(mobilenet_of_the_tensorflow_team),
       cmocka_unit_test(frozen_graph_of_the_original),
       cmocka_unit_test(saved_model_of_the_original),
   };
