@@ -170,7 +170,7 @@ typedef struct {
   bool change_coordinate_frame; /* boxes relative to the clip window */
   bool class_agnostic;          /* one suppression over the best class of each box */
   float soft_nms_sigma;         /* 0: hard suppression */
-  bool static_shapes;           /* padding is not zero: the original's form for TPUs */
+  bool static_shapes;           /* padding is not zero: the original's form for TPUs (zero in written graphs) */
 } od_nms_params;
 /* boxes [B,A,q,4], q 1 or K; scores [B,A,K]; window [4], [B,4] or absent (no clipping); num_valid [B] int32 or absent;
  * extra [B,A,E] or absent: gathered along (multiclass scores).
