@@ -140,7 +140,10 @@ int main(int argc, char **argv) {
   for (int i = 0; i < n_feeds; i++) shapes[i] = feeds[i].shape;
   must(od_program_memory(&bytes, p, shapes));
   printf("plan made in %.0f ms, %.0f MB\n", (od_now() - t) * 1e3, (double)bytes / 1e6);
-  for (int i = 0; i < 2; i++) must(od_program_run(p, feeds, got));
+  for (int i = 0; i < 2; i++) {
+    must(od_program_run(p, feeds, got));
+    if (!infer) printf("loss %.6f\n", (double)*(float *)got[0].data);
+  }
   double best = 1e9;
   const uint64_t allocations = od_mem_count();
   for (int i = 0; i < steps; i++) {

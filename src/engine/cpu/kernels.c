@@ -6,6 +6,7 @@
   X(depthwise_grad_filter)                                                                                            \
   X(depthwise_grad_input)                                                                                             \
   X(conv2d_grad_input)                                                                                                \
+  X(pointwise_grad_filter)                                                                                            \
   X(conv2d_grad_filter)                                                                                               \
   X(batch_norm)                                                                                                       \
   X(activation_batch_norm_grad)                                                                                       \

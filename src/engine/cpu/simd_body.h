@@ -4,6 +4,7 @@
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wpass-failed"
 #endif
+#define OTHERWISE __attribute__((unused)) /* not used where simd_half.h has it */
 #define EACH(i, n) _Pragma("omp simd") for (int64_t i = 0; i < (n); i++)
 
 #define MAP_1 const float a = a_[i];
@@ -37,7 +38,7 @@ static inline void store_b(uint16_t *p, float v) {
 }
 
 static void to_float(float *y, const uint16_t *x, int64_t n) { EACH(i, n) y[i] = load_b(x + i); }
-static void to_bf16(uint16_t *y, const float *x, int64_t n) { EACH(i, n) store_b(y + i, x[i]); }
+OTHERWISE static void to_bf16(uint16_t *y, const float *x, int64_t n) { EACH(i, n) store_b(y + i, x[i]); }
 
 /* --------------------------------------------------------------------------------------------------------------- sums */
 /* Sixteen running sums over stretches of 4096: short enough for float, and a fixed order. */
@@ -94,7 +95,7 @@ static void add_rows(float *s, const float *x, int64_t rows, int64_t c) {
       }                                                                                                               \
     }                                                                                                                 \
   }                                                                                                                   \
-  static void bn_apply_##suffix(const od_simd_rows *q, int64_t begin, int64_t end) {                                  \
+  OTHERWISE static void bn_apply_##suffix(const od_simd_rows *q, int64_t begin, int64_t end) {                        \
     const int64_t c = q->c;                                                                                           \
     const float *a = q->a, *b = q->b, lo = q->lo, hi = q->hi;                                                         \
     for (int64_t r = begin; r < end; r++) {                                                                           \
@@ -133,7 +134,7 @@ static void add_rows(float *s, const float *x, int64_t rows, int64_t c) {
       }                                                                                                               \
     }                                                                                                                 \
   }                                                                                                                   \
-  static void bn_grad_apply_##suffix(const od_simd_rows *q, int64_t begin, int64_t end) {                             \
+  OTHERWISE static void bn_grad_apply_##suffix(const od_simd_rows *q, int64_t begin, int64_t end) {                   \
     const int64_t c = q->c;                                                                                           \
     const float *a = q->a, *b = q->b, *k1 = q->k1, *k0 = q->k0, lo = q->lo, hi = q->hi;                               \
     for (int64_t r = begin; r < end; r++) {                                                                           \
@@ -225,6 +226,12 @@ static void moving_average(float *y, const float *shadow, const float *value, in
 static void axpy(float *y, const float *v, const float *g, int64_t n, float lr) { EACH(i, n) y[i] = v[i] - lr * g[i]; }
 
 #include "engine/cpu/simd_depthwise.h"
+#ifdef OD_SIMD_BF16
+#include "engine/cpu/simd_half.h"
+#define HALF(name, otherwise) half_##name
+#else
+#define HALF(name, otherwise) otherwise
+#endif
 
 extern const od_cpu_simd OD_SIMD_TABLE;
 const od_cpu_simd OD_SIMD_TABLE = {
@@ -232,9 +239,9 @@ const od_cpu_simd OD_SIMD_TABLE = {
 #define X(name_, n_in, formula) .name_ = map_##name_,
     OD_SIMD_MAPS(X)
 #undef X
-    .to_float = to_float, .to_bf16 = to_bf16, .sum = sum, .sum_squares = sum_squares, .sum_abs = sum_abs, .add_rows = add_rows,
-    .bn_sums = {bn_sums_f, bn_sums_b}, .bn_apply = {bn_apply_f, bn_apply_b},
-    .bn_grad_sums = {bn_grad_sums_f, bn_grad_sums_b}, .bn_grad_apply = {bn_grad_apply_f, bn_grad_apply_b},
+    .to_float = to_float, .to_bf16 = HALF(to_bf16, to_bf16), .sum = sum, .sum_squares = sum_squares, .sum_abs = sum_abs, .add_rows = add_rows,
+    .bn_sums = {bn_sums_f, bn_sums_b}, .bn_apply = {bn_apply_f, HALF(bn_apply, bn_apply_b)},
+    .bn_grad_sums = {bn_grad_sums_f, bn_grad_sums_b}, .bn_grad_apply = {bn_grad_apply_f, HALF(bn_grad_apply, bn_grad_apply_b)},
     .row_sums = {row_sums_f, row_sums_b},
     .dw_weights = {dw_weights_f, dw_weights_b}, .dw_data_stride2 = {dw_data2_f, dw_data2_b},
     .max_grad = max_grad, .overlaps = overlaps, .momentum = momentum, .rmsprop = rmsprop, .adam = adam, .moving_average = moving_average, .axpy = axpy,

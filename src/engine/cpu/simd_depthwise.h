@@ -38,35 +38,85 @@ INLINE void vstore_b(uint16_t *p, const vec *v, int64_t m) {
   for (int64_t k = 0; k < m; k++) store_b(p + k, (*v)[k]);
 }
 
-/* Nine sums in registers while a row of outputs goes by; named, because arrays of vectors end up in memory. */
-#define DW_WEIGHTS_BLOCK(T, L)                                                                                        \
+/* Nine sums in registers while a row of outputs goes by; named, because arrays of vectors end up in memory. Four outputs at a
+ * time share what they read: with stride 1 they see six columns, with stride 2 nine. */
+#define DW_EDGE(L, j)                                                                                                 \
+  do {                                                                                                                \
+    const int64_t iw = (j) * q->stride - q->pad_left, b = iw * c + c0;                                                \
+    const vec d = L(g + (j) * c + c0, m);                                                                             \
+    if (iw >= 0 && iw < q->w) {                                                                                       \
+      if (r0) a0 += L(r0 + b, m) * d;                                                                                 \
+      if (r1) a3 += L(r1 + b, m) * d;                                                                                 \
+      if (r2) a6 += L(r2 + b, m) * d;                                                                                 \
+    }                                                                                                                 \
+    if (iw + 1 >= 0 && iw + 1 < q->w) {                                                                               \
+      if (r0) a1 += L(r0 + b + c, m) * d;                                                                             \
+      if (r1) a4 += L(r1 + b + c, m) * d;                                                                             \
+      if (r2) a7 += L(r2 + b + c, m) * d;                                                                             \
+    }                                                                                                                 \
+    if (iw + 2 >= 0 && iw + 2 < q->w) {                                                                               \
+      if (r0) a2 += L(r0 + b + 2 * c, m) * d;                                                                         \
+      if (r1) a5 += L(r1 + b + 2 * c, m) * d;                                                                         \
+      if (r2) a8 += L(r2 + b + 2 * c, m) * d;                                                                         \
+    }                                                                                                                 \
+  } while (0)
+#define DW_ROW1(L, r, A, B, C)                                                                                        \
+  do {                                                                                                                \
+    vec v = L(r + b, m);                                                                                              \
+    A += v * d0;                                                                                                      \
+    v = L(r + b + c, m);                                                                                              \
+    A += v * d1, B += v * d0;                                                                                         \
+    v = L(r + b + 2 * c, m);                                                                                          \
+    A += v * d2, B += v * d1, C += v * d0;                                                                            \
+    v = L(r + b + 3 * c, m);                                                                                          \
+    A += v * d3, B += v * d2, C += v * d1;                                                                            \
+    v = L(r + b + 4 * c, m);                                                                                          \
+    B += v * d3, C += v * d2;                                                                                         \
+    v = L(r + b + 5 * c, m);                                                                                          \
+    C += v * d3;                                                                                                      \
+  } while (0)
+#define DW_ROW2(L, r, A, B, C)                                                                                        \
+  do {                                                                                                                \
+    A += L(r + b, m) * d0, B += L(r + b + c, m) * d0;                                                                 \
+    vec v = L(r + b + 2 * c, m);                                                                                      \
+    C += v * d0, A += v * d1;                                                                                         \
+    B += L(r + b + 3 * c, m) * d1;                                                                                    \
+    v = L(r + b + 4 * c, m);                                                                                          \
+    C += v * d1, A += v * d2;                                                                                         \
+    B += L(r + b + 5 * c, m) * d2;                                                                                    \
+    v = L(r + b + 6 * c, m);                                                                                          \
+    C += v * d2, A += v * d3;                                                                                         \
+    B += L(r + b + 7 * c, m) * d3, C += L(r + b + 8 * c, m) * d3;                                                     \
+  } while (0)
+/* inner: all three rows are there, so that blocks of four may be taken away from the left and right edge. */
+#define DW_WEIGHTS_BLOCK(L, inner)                                                                                    \
   do {                                                                                                                \
     float *s = q->sums + c0;                                                                                          \
     vec a0 = vload_f(s, m), a1 = vload_f(s + c, m), a2 = vload_f(s + 2 * c, m), a3 = vload_f(s + 3 * c, m),           \
         a4 = vload_f(s + 4 * c, m), a5 = vload_f(s + 5 * c, m), a6 = vload_f(s + 6 * c, m), a7 = vload_f(s + 7 * c, m), \
         a8 = vload_f(s + 8 * c, m);                                                                                   \
-    for (int64_t j = 0; j < q->ow; j++) {                                                                             \
-      const int64_t iw = j * q->stride - q->pad_left, b = iw * c + c0;                                                \
-      const vec d = L(g + j * c + c0, m);                                                                             \
-      if (iw >= 0) {                                                                                                  \
-        if (r0) a0 += L(r0 + b, m) * d;                                                                               \
-        if (r1) a3 += L(r1 + b, m) * d;                                                                               \
-        if (r2) a6 += L(r2 + b, m) * d;                                                                               \
-      }                                                                                                               \
-      if (iw + 1 < q->w) {                                                                                            \
-        if (r0) a1 += L(r0 + b + c, m) * d;                                                                           \
-        if (r1) a4 += L(r1 + b + c, m) * d;                                                                           \
-        if (r2) a7 += L(r2 + b + c, m) * d;                                                                           \
-      }                                                                                                               \
-      if (iw + 2 < q->w) {                                                                                            \
-        if (r0) a2 += L(r0 + b + 2 * c, m) * d;                                                                       \
-        if (r1) a5 += L(r1 + b + 2 * c, m) * d;                                                                       \
-        if (r2) a8 += L(r2 + b + 2 * c, m) * d;                                                                       \
+    int64_t j = 0;                                                                                                    \
+    if (inner) {                                                                                                      \
+      for (; j < q->ow && j * q->stride < q->pad_left; j++) DW_EDGE(L, j);                                            \
+      for (; j + 4 <= q->ow && (j + 3) * q->stride - q->pad_left + 2 < q->w; j += 4) {                                \
+        const int64_t b = (j * q->stride - q->pad_left) * c + c0;                                                     \
+        const vec d0 = L(g + j * c + c0, m), d1 = L(g + (j + 1) * c + c0, m), d2 = L(g + (j + 2) * c + c0, m),        \
+                  d3 = L(g + (j + 3) * c + c0, m);                                                                    \
+        if (q->stride == 1) {                                                                                         \
+          DW_ROW1(L, r0, a0, a1, a2);                                                                                 \
+          DW_ROW1(L, r1, a3, a4, a5);                                                                                 \
+          DW_ROW1(L, r2, a6, a7, a8);                                                                                 \
+        } else {                                                                                                      \
+          DW_ROW2(L, r0, a0, a1, a2);                                                                                 \
+          DW_ROW2(L, r1, a3, a4, a5);                                                                                 \
+          DW_ROW2(L, r2, a6, a7, a8);                                                                                 \
+        }                                                                                                             \
       }                                                                                                               \
     }                                                                                                                 \
-    vstore_f(s, &a0, m), vstore_f(s + c, &a1, m), vstore_f(s + 2 * c, &a2, m), vstore_f(s + 3 * c, &a3, m);               \
-    vstore_f(s + 4 * c, &a4, m), vstore_f(s + 5 * c, &a5, m), vstore_f(s + 6 * c, &a6, m), vstore_f(s + 7 * c, &a7, m);   \
-    vstore_f(s + 8 * c, &a8, m);                                                                                       \
+    for (; j < q->ow; j++) DW_EDGE(L, j);                                                                             \
+    vstore_f(s, &a0, m), vstore_f(s + c, &a1, m), vstore_f(s + 2 * c, &a2, m), vstore_f(s + 3 * c, &a3, m);           \
+    vstore_f(s + 4 * c, &a4, m), vstore_f(s + 5 * c, &a5, m), vstore_f(s + 6 * c, &a6, m), vstore_f(s + 7 * c, &a7, m); \
+    vstore_f(s + 8 * c, &a8, m);                                                                                      \
   } while (0)
 
 /* Two columns of dx at once share what they read: with stride 2 an even position (from the filter's corner) is touched by the
@@ -84,12 +134,12 @@ INLINE void vstore_b(uint16_t *p, const vec *v, int64_t m) {
       if (r0 && r1 && r2) {                                                                                           \
         for (; c0 + VL <= c; c0 += VL) {                                                                              \
           const int64_t m = VL;                                                                                       \
-          DW_WEIGHTS_BLOCK(T, L);                                                                                     \
+          DW_WEIGHTS_BLOCK(L, true);                                                                                     \
         }                                                                                                             \
       }                                                                                                               \
       for (; c0 < c; c0 += VL) {                                                                                      \
         const int64_t m = c - c0 < VL ? c - c0 : VL;                                                                  \
-        DW_WEIGHTS_BLOCK(T, L);                                                                                       \
+        DW_WEIGHTS_BLOCK(L, false);                                                                                       \
       }                                                                                                               \
     }                                                                                                                 \
   }                                                                                                                   \
