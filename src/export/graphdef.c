@@ -186,7 +186,12 @@ static od_status build(od_tf *t, const od_export_spec *spec, bool frozen, bool *
   OD_TRY(od_tf_check(t));
   od_tf_bind(t, spec->images, cast);
   OD_TRY(write_nodes(t, spec, need, frozen));
+  const char **keep;
   for (int i = 0; i < spec->n_outputs; i++) OD_TRY(write_output(t, &spec->outputs[i]));
+  OD_TRY(od_new(&keep, (size_t)spec->n_outputs + 1, sizeof *keep));
+  for (int i = 0; i < spec->n_outputs; i++) keep[i] = spec->outputs[i].name;
+  od_tf_prune(t, keep, spec->n_outputs);
+  od_free(keep);
   return od_tf_check(t);
 }
 

@@ -100,6 +100,10 @@ const char *od_tf_const_borrowed(od_tf *t, const char *suffix, const od_tensor *
 /* Attribute of type DT_RESOURCE or another number of DataType that od_dtype does not know. */
 void od_tf_attr_datatype(od_tf *t, const char *name, int datatype);
 
+/* Removes every node that none of these tensors needs, through data or control edges; placeholders stay. An op may write nodes
+ * for outputs that nobody reads. Outside of loops only. */
+void od_tf_prune(od_tf *t, const char *const *keep, int n);
+
 size_t od_tf_count(const od_tf *t); /* nodes so far */
 /* Nodes whose op is this one so far; for reports and tests. */
 size_t od_tf_count_op(const od_tf *t, const char *op);

@@ -25,6 +25,7 @@ typedef struct {
   od_tf_loop *frame; /* NULL: the root */
   const char **outs; /* names of outputs 1.. made so far, by index; for od_tf_output */
   size_t cap_outs;
+  bool needed; /* while pruning */
 } tf_node;
 
 struct od_tf_loop {

@@ -11,6 +11,40 @@
  * graphs that ask for a newer consumer; we ask for none). */
 enum { PRODUCER = 27 };
 
+/* Marks what a tensor needs. A list of work instead of recursion: graphs are deep. */
+static od_status mark_needed(const od_tf *t, tf_node ***work, size_t *cap, size_t *n, const char *tensor) {
+  tf_node *node = od_tf_find(t, tensor);
+  if (!node) return od_fail(OD_EINVAL, "no TensorFlow node makes '%s'", tensor);
+  if (node->needed) return OD_OK;
+  node->needed = true;
+  OD_TRY(od_grow(work, cap, *n + 1, sizeof **work));
+  (*work)[(*n)++] = node;
+  return OD_OK;
+}
+
+void od_tf_prune(od_tf *t, const char *const *keep, int n) {
+  tf_node **work = NULL;
+  size_t cap = 0, todo = 0, left = 0;
+  od_status st = od_tf_check(t);
+  for (size_t i = 0; i < t->n_nodes; i++) t->nodes[i]->needed = false;
+  for (int i = 0; i < n && st == OD_OK; i++) st = mark_needed(t, &work, &cap, &todo, keep[i]);
+  while (todo && st == OD_OK) {
+    const tf_node *node = work[--todo];
+    for (int i = 0; i < node->n_in && st == OD_OK; i++) st = mark_needed(t, &work, &cap, &todo, node->in[i]);
+  }
+  for (size_t i = 0; i < t->n_nodes && st == OD_OK; i++) {
+    tf_node *node = t->nodes[i];
+    /* a removed node keeps its name, so that no later one takes it and its readers are found to be removed, too */
+    if (node->needed || strcmp(node->op, "Placeholder") == 0)
+      t->nodes[left++] = node;
+    else
+      od_free(node->outs), node->outs = NULL, node->cap_outs = 0;
+  }
+  if (st == OD_OK) t->n_nodes = left;
+  od_free(work);
+  od_tf_fail(t, st);
+}
+
 static size_t bytes_field(size_t size) {
   return 1 + od_wire_varint_size(size) + size;
 } /* numbers below 16: a tag of 1 byte */

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "tfgraph/tfgraph.h"
 
-enum { TG_RESOURCE = 20, TG_MAX_OUT = 512, TG_MAX_IN = 100000 };
+enum { TG_RESOURCE = 20, TG_MAX_OUT = 4096, TG_MAX_IN = 100000 };
 
 typedef struct tg_node tg_node;
 typedef struct tg_kernel tg_kernel;

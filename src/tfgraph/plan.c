@@ -278,9 +278,9 @@ static od_status mark_feeds(od_tfgraph *g, const od_tfgraph_feed *feeds, int n_f
     e.node->fed = true;
     e.node->n_out = 1;
     if (!e.node->out) {
-      e.node->out = od_arena_alloc(g->arena, sizeof *e.node->out * TG_MAX_OUT);
-      e.node->uses = od_arena_alloc(g->arena, sizeof *e.node->uses * TG_MAX_OUT);
-      e.node->total_uses = od_arena_alloc(g->arena, sizeof *e.node->total_uses * TG_MAX_OUT);
+      e.node->out = od_arena_alloc(g->arena, sizeof *e.node->out);
+      e.node->uses = od_arena_alloc(g->arena, sizeof *e.node->uses);
+      e.node->total_uses = od_arena_alloc(g->arena, sizeof *e.node->total_uses);
     }
     if (!e.node->out || !e.node->uses || !e.node->total_uses) return OD_ENOMEM;
   }

@@ -85,45 +85,51 @@ static void run_engine(fixture *f) {
   od_engine_free(engine);
 }
 
-static int setup(void **state) {
-  static fixture f;
-  static const char *const sets[] = {"model.ssd.num_classes=5", "model.ssd.image_resizer.fixed_shape_resizer.height=96",
-                                     "model.ssd.image_resizer.fixed_shape_resizer.width=96",
-                                     "model.ssd.feature_extractor.depth_multiplier=0.25"};
-  memset(&f, 0, sizeof f);
-  CHECK_OK(od_pipeline_load(&f.pipeline, "samples/configs/ssd_mobilenet_v1_pets.config", sets, 4));
-  CHECK_OK(od_graph_new(&f.graph));
-  f.images = od_input(f.graph, "images", OD_F32, OD_SHAPE(-1, -1, -1, 3));
-  CHECK_OK(od_model_build(&f.model, f.graph, f.pipeline.config->model,
-                          &(od_model_spec){.images = f.images, .resize = true}));
-  CHECK_OK(od_state_new(&f.state, f.graph));
-  draw_state(f.state, f.graph);
-  f.n = od_export_model_outputs(f.outputs, &f.model);
-  CHECK(f.n == 7);
-  for (int i = 0; i < f.n; i++) f.names[i] = f.outputs[i].name;
-  draw_pictures(&f.pictures, BATCH, HEIGHT, WIDTH, 3);
-  run_engine(&f);
-  CHECK(((const float *)f.want[4].data)[0] >= 1 &&
-        ((const float *)f.want[5].data)[0] == 0 + ((const float *)f.want[5].data)[0]);
-  f.spec = (od_export_spec){.graph = f.graph,
-                            .images = f.images,
-                            .state = f.state,
-                            .outputs = f.outputs,
-                            .n_outputs = f.n,
-                            .pipeline_text = "# the config\n",
-                            .global_step = 1234,
-                            .inference_graph = true};
-  *state = &f;
-  return 0;
+/* Builds the model of a config, draws its variables, exports nothing yet. */
+static void build(fixture *f, const char *config, const char *const *sets, size_t n_sets) {
+  memset(f, 0, sizeof *f);
+  CHECK_OK(od_pipeline_load(&f->pipeline, config, sets, n_sets));
+  CHECK_OK(od_graph_new(&f->graph));
+  f->images = od_input(f->graph, "images", OD_F32, OD_SHAPE(-1, -1, -1, 3));
+  CHECK_OK(od_model_build(&f->model, f->graph, f->pipeline.config->model,
+                          &(od_model_spec){.images = f->images, .resize = true}));
+  CHECK_OK(od_state_new(&f->state, f->graph));
+  draw_state(f->state, f->graph);
+  f->n = od_export_model_outputs(f->outputs, &f->model);
+  CHECK(f->n == 7);
+  for (int i = 0; i < f->n; i++) f->names[i] = f->outputs[i].name;
+  f->spec = (od_export_spec){.graph = f->graph,
+                             .images = f->images,
+                             .state = f->state,
+                             .outputs = f->outputs,
+                             .n_outputs = f->n,
+                             .pipeline_text = "# the config\n",
+                             .global_step = 1234,
+                             .inference_graph = true};
 }
 
-static int teardown(void **state) {
-  fixture *f = *state;
+static void release(fixture *f) {
   for (int i = 0; i < f->n; i++) od_tensor_free(&f->want[i]);
   od_tensor_free(&f->pictures);
   od_state_free(f->state);
   od_graph_free(f->graph);
   od_pipeline_free(&f->pipeline);
+}
+
+static int setup(void **state) {
+  static fixture f;
+  static const char *const sets[] = {"model.ssd.num_classes=5", "model.ssd.image_resizer.fixed_shape_resizer.height=96",
+                                     "model.ssd.image_resizer.fixed_shape_resizer.width=96",
+                                     "model.ssd.feature_extractor.depth_multiplier=0.25"};
+  build(&f, "samples/configs/ssd_mobilenet_v1_pets.config", sets, 4);
+  draw_pictures(&f.pictures, BATCH, HEIGHT, WIDTH, 3);
+  run_engine(&f);
+  *state = &f;
+  return 0;
+}
+
+static int teardown(void **state) {
+  release(*state);
   return 0;
 }
 
@@ -169,6 +175,37 @@ static void all_inputs_give_the_engines_detections(void **state) {
   f->spec.input = OD_EXPORT_IMAGE_TENSOR;
   for (int i = 0; i < f->n; i++) save_npy(dir, f->names[i], &f->want[i]);
   save_npy(dir, "pictures", &f->pictures);
+}
+
+/* Every shipped SSD: the written graph gives what the engine gives. */
+static void all_shipped_configs(void **state) {
+  (void)state;
+  static const char *const names[] = {"ssd_mobilenet_v1_pets",
+                                      "ssd_mobilenet_v1_coco",
+                                      "ssd_mobilenet_v1_focal_loss_pets",
+                                      "ssd_mobilenet_v1_300x300_coco14_sync",
+                                      "ssd_mobilenet_v1_0.75_depth_300x300_coco14_sync",
+                                      "ssd_mobilenet_v2_coco",
+                                      "ssd_mobilenet_v2_oid_v4",
+                                      "ssd_mobilenet_v2_fullyconv_coco",
+                                      "ssdlite_mobilenet_v1_coco",
+                                      "ssdlite_mobilenet_v2_coco"};
+  static fixture f;
+  char path[600];
+  od_parity p;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    snprintf(path, sizeof path, "samples/configs/%s.config", names[i]);
+    build(&f, path, NULL, 0);
+    draw_pictures(&f.pictures, 1, 120, 90, 17 + i);
+    run_engine(&f);
+    snprintf(path, sizeof path, "%s/%s.pb", od_test_dir(), names[i]);
+    CHECK_OK(od_export_frozen_graph(path, &f.spec));
+    od_status st = od_export_check(&p, path, &f.pictures, f.names, f.want, f.n);
+    if (st != OD_OK) fail_msg("%s: %s", names[i], od_message());
+    CHECK(p.detections > 0);
+    unlink(path);
+    release(&f);
+  }
 }
 
 static void other_sizes_and_batches_run(void **state) {
@@ -287,11 +324,9 @@ static void comparison_sees_differences(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(all_inputs_give_the_engines_detections),
-      cmocka_unit_test(other_sizes_and_batches_run),
-      cmocka_unit_test(the_directory_holds_what_the_original_leaves),
-      cmocka_unit_test(signature_and_bytes),
-      cmocka_unit_test(what_cannot_be_exported_is_named),
+      cmocka_unit_test(all_shipped_configs),         cmocka_unit_test(all_inputs_give_the_engines_detections),
+      cmocka_unit_test(other_sizes_and_batches_run), cmocka_unit_test(the_directory_holds_what_the_original_leaves),
+      cmocka_unit_test(signature_and_bytes),         cmocka_unit_test(what_cannot_be_exported_is_named),
       cmocka_unit_test(comparison_sees_differences),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
