@@ -79,9 +79,8 @@ $(BUILD)/obj/engine/cpu/%.o: OPT = -O3 -ffp-contract=fast
 $(BUILD)/libobjdet.a: $(foreach r,$(LIB_ROOMS),$(call room_obj,$(r))) $(PROTO_O)
 	@rm -f $@ && ar rcs $@ $^
 
-# Of the shared library only include/objdet.h's functions are visible.
-$(BUILD)/libobjdet.so: $(foreach r,$(LIB_ROOMS),$(call room_obj,$(r))) $(PROTO_O) src/objdet.map
-	@$(CC) -shared $(SAN) -fopenmp -Wl,-soname,libobjdet.so.$(SOVERSION) -Wl,--version-script=src/objdet.map -o $@ $(filter %.o,$^) -Wl,--as-needed $(LIBS)
+$(BUILD)/libobjdet.so: $(foreach r,$(LIB_ROOMS),$(call room_obj,$(r))) $(PROTO_O)
+	@$(CC) -shared $(SAN) -fopenmp -Wl,-soname,libobjdet.so.$(SOVERSION) -o $@ $^ -Wl,--as-needed $(LIBS)
 
 $(BUILD)/objdet: $(call room_obj,cli) $(BUILD)/libobjdet.a
 	@$(CC) $(SAN) -fopenmp -o $@ $(filter-out %/cli/golden_main.o,$(filter %.o,$^)) $(BUILD)/libobjdet.a -Wl,--as-needed $(LIBS)
