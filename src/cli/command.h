@@ -51,15 +51,21 @@ typedef struct {
 
 #define OD_COMMAND_LIST(X)                                                                                            \
   X(config)                                                                                                           \
-  X(detect)                                                                                                           \
+  X(create_coco_tf_record)                                                                                            \
+  X(create_csv_tf_record)                                                                                             \
+  X(create_kitti_tf_record)                                                                                           \
   X(create_pascal_tf_record)                                                                                          \
+  X(create_pet_tf_record)                                                                                             \
+  X(create_yolo_tf_record)                                                                                            \
+  X(detect)                                                                                                           \
   X(draw_shapes)                                                                                                      \
   X(eval)                                                                                                             \
-  X(export_inference_graph)                                                                                            \
+  X(export_inference_graph)                                                                                           \
   X(import)                                                                                                           \
   X(init)                                                                                                             \
   X(inspect)                                                                                                          \
   X(model_main)                                                                                                       \
+  X(preview)                                                                                                          \
   X(train)
 
 #define X(name) extern const od_command od_cmd_##name;

@@ -44,6 +44,8 @@ static od_status make_evaluator(od_eval **out, od_eval_job *j) {
   OD_GO(st, od_eval_options_from_config(&e, j->config, j->o.style == OD_EVAL_LEGACY, j->options));
   e.categories = categories;
   e.n_categories = (size_t)j->n_categories;
+  e.confusion = true;
+  e.confusion_min_score = (double)j->config->min_score_threshold; /* as drawn */
   e.reporter = j->o.reporter;
   st = od_eval_new(out, &e);
 done:
@@ -230,6 +232,7 @@ od_status od_eval_job_run(od_eval_job *j, const char *checkpoint, int64_t *step)
   od_eval_pictures_begin(j->pictures, at);
   OD_GO(st, walk(p, j));
   OD_GO(st, collect(j, p));
+  OD_GO(st, od_eval_pictures_charts(j->pictures, &p->summary, p->evaluator));
   st = publish(j, p, at);
   if (p->pictures) j->seconds_per_picture = (od_now() - start) / (double)p->pictures;
 done:

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "eval/chart.h"
 #include "image/draw.h"
 #include "image/encode.h"
 #include "io/event.h"
@@ -142,6 +143,54 @@ static od_status publish(od_eval_pictures *p, od_str *summary, const od_image *i
     st = write_png(export_dir, name, &png);
   }
   od_str_free(&png);
+  return st;
+}
+
+static od_status publish_chart(od_eval_pictures *p, od_str *summary, const char *name, const od_image *image) {
+  char tag[128], file[128];
+  od_str png = OD_STR_INIT;
+  od_status st = od_png_encode(&png, image);
+  snprintf(tag, sizeof tag, "Charts/%s", name);
+  snprintf(file, sizeof file, "%s.png", name);
+  if (st == OD_OK) {
+    od_summary_add_image(summary, tag, image->height, image->width, 3, (od_view){(const unsigned char *)png.data, png.len}, false);
+    st = write_png(p->folder, file, &png);
+  }
+  od_str_free(&png);
+  return st;
+}
+
+/* One chart for each family that has curves; they stand family by family. */
+static od_status curve_charts(od_eval_pictures *p, od_str *summary, const od_eval *ev, od_font *font) {
+  const char *last = "";
+  for (size_t i = 0; i < od_eval_curve_count(ev); i++) {
+    const char *family = od_eval_curve_at(ev, i)->metric;
+    char name[96];
+    od_image image = {0};
+    if (strcmp(family, last) == 0) continue;
+    last = family;
+    snprintf(name, sizeof name, "pr_%s", family);
+    OD_TRY(od_eval_chart_curves(&image, ev, family, font));
+    od_status st = publish_chart(p, summary, name, &image);
+    od_image_free(&image);
+    OD_TRY(st);
+  }
+  return OD_OK;
+}
+
+od_status od_eval_pictures_charts(od_eval_pictures *p, od_str *summary, const od_eval *ev) {
+  enum { CHART_TEXT = 12 };
+  od_font *font;
+  od_image image = {0};
+  OD_TRY(od_font_open(&font, CHART_TEXT, p->reporter));
+  od_status st = curve_charts(p, summary, ev, font);
+  size_t k;
+  if (st == OD_OK && od_eval_confusion(ev, &k)) {
+    st = od_eval_chart_confusion(&image, ev, font);
+    if (st == OD_OK) st = publish_chart(p, summary, "confusion", &image);
+    od_image_free(&image);
+  }
+  od_font_free(font);
   return st;
 }
 

@@ -20,6 +20,10 @@ void od_eval_pictures_begin(od_eval_pictures *p, int64_t step);
 OD_MUST_CHECK od_status od_eval_pictures_add(od_eval_pictures *p, od_str *summary, const od_picture *s, const od_detections *d, int input_height,
                                              int input_width);
 
+/* Charts of a finished evaluation: precision over recall of each family of metrics (pr_<family>), the confusion matrix; into the
+ * event file under Charts/... and as PNG. */
+OD_MUST_CHECK od_status od_eval_pictures_charts(od_eval_pictures *p, od_str *summary, const od_eval *ev);
+
 /* Draws detections with score above min_score (at most max_boxes) on a picture, labels "<name>: NN%". labels may be NULL: then ids. */
 OD_MUST_CHECK od_status od_draw_detections(od_image *image, const od_detections *d, const od_label_map *labels, float min_score, int max_boxes,
                                            const od_reporter *r);
