@@ -75,3 +75,26 @@ void od_formula_groundtruth(float *boxes, int *classes, int number, int num_clas
   memcpy(boxes, all[number % 2], sizeof all[0]);
   for (int k = 0; k < 3; k++) classes[k] = (5 * k + 2) % num_classes;
 }
+
+static double overlap(const double *a, const double *b) {
+  double h = fmin(a[2], b[2]) - fmax(a[0], b[0]), w = fmin(a[3], b[3]) - fmax(a[1], b[1]), both = fmax(h, 0) * fmax(w, 0);
+  return both / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - both);
+}
+
+void od_formula_groundtruth_seen(float *boxes, const float *proposals, int64_t n) {
+  double kept[2][4];
+  int found = 0;
+  for (int64_t i = 0; i < n && found < 2; i++) {
+    double p[4];
+    bool good = true;
+    for (int k = 0; k < 4; k++) {
+      p[k] = rint((double)proposals[4 * i + k] * 100) / 100;
+      good = good && p[k] > 0.01 && p[k] < 0.99;
+    }
+    good = good && p[2] - p[0] > 0.08 && p[3] - p[1] > 0.08;
+    for (int k = 0; k < found; k++) good = good && overlap(p, kept[k]) < 0.3;
+    if (!good) continue;
+    for (int k = 0; k < 4; k++) boxes[4 * (1 + found) + k] = (float)p[k];
+    memcpy(kept[found++], p, sizeof p);
+  }
+}

@@ -12,5 +12,8 @@ void od_formula_weight(od_tensor *t, const char *name, bool trained);
 void od_formula_image(float *out, int number, int height, int width);
 /* Three boxes [3,4] (ymin xmin ymax xmax in 0..1) and their classes from 0. */
 void od_formula_groundtruth(float *boxes, int *classes, int number, int num_classes);
+/* Two-stage models: boxes 1 and 2 give way to proposals [n,4] (normalised) of the inference run, rounded to 0.01: the first two
+ * that lie inside, are not small and hardly overlap. */
+void od_formula_groundtruth_seen(float *boxes, const float *proposals, int64_t n);
 
 #endif

@@ -1,7 +1,8 @@
 /* objdet-golden CONFIG [GOLDEN.json]: figures of a model with weights, pictures and boxes made by formula, as JSON on stdout.
  *
  * Somebody who has another implementation of the same config computes the same figures and compares. With GOLDEN.json the
- * groundtruth and the overrides of its training section are used. --engine=ref|cpu, --threads=N, --inference-only. */
+ * groundtruth and the overrides of its training section are used; else both are made: a two-stage model then trains on
+ * proposals of its own inference run. --engine=ref|cpu, --threads=N, --proposals=N, --inference-only. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -24,6 +25,8 @@ typedef struct {
   json_t *golden, *out;
   int batch;
   od_tensor images; /* [batch,H,W,3] raw */
+  int proposals;    /* two-stage training: so many in each stage */
+  od_tensor seen;   /* [batch,P,4] normalised proposals of the inference run; two-stage */
 } golden;
 
 /* ------------------------------------------------------------------------------------------------------------- figures */
@@ -199,8 +202,13 @@ static void write_inference(golden *gl, const od_model *m, od_tensor *t) {
   json_t *predictions = json_object(), *preprocess = json_object(), *shapes = json_array();
   for (int i = 0; i < n_pred; i++) json_object_set_new(predictions, m->predictions.item[i].name, digest(&t[i]));
   const od_tensor *anchors = &t[n_pred], *true_shapes = &t[n_pred + 1], *image = &t[n_pred + 2];
-  if (strcmp(od_model_kind(m->config), "ssd") == 0)
+  if (strcmp(od_model_kind(m->config), "ssd") == 0) {
     json_object_set_new(predictions, "final_anchors", final_anchors(anchors, gl->batch));
+  } else {
+    int32_t shape[OD_MAX_RANK];
+    for (int i = 0; i < image->shape.rank; i++) shape[i] = (int32_t)image->shape.dim[i];
+    json_object_set_new(predictions, "image_shape", digest(&(od_tensor){OD_I32, OD_SHAPE(image->shape.rank), shape}));
+  }
   for (int b = 0; b < gl->batch; b++) json_array_append_new(shapes, json_pack("[i,i,i]", (int)element(true_shapes, 3 * b), (int)element(true_shapes, 3 * b + 1), 3));
   json_t *image_digest = digest(image);
   json_object_set_new(image_digest, "first", row(image, 0, 8));
@@ -236,6 +244,8 @@ static od_status inference(golden *gl) {
   for (int i = 0; i < m.detections.n; i++) fetches[n++] = m.detections.item[i].value;
   OD_GO(st, run_once(t, gl, g, state, &f, fetches, n, NULL, 0));
   write_inference(gl, &m, t);
+  for (int i = 0; i < m.predictions.n; i++)
+    if (strcmp(m.predictions.item[i].name, "proposal_boxes_normalized") == 0) OD_GO(st, od_tensor_copy(&gl->seen, &t[i]));
   json_t *variables = json_object();
   list_variables(variables, g);
   json_object_set_new(gl->out, "variables", variables);
@@ -248,13 +258,45 @@ done:
 }
 
 /* ------------------------------------------------------------------------------------------------------------ training */
-static void override_dropout(golden *gl) {
-  od_pb_box_predictor *p = gl->pipeline.config->model->model_case == OBJECT_DETECTION__PROTOS__DETECTION_MODEL__MODEL_SSD
-                               ? gl->pipeline.config->model->ssd->box_predictor : NULL;
-  if (p && p->box_predictor_oneof_case == OBJECT_DETECTION__PROTOS__BOX_PREDICTOR__BOX_PREDICTOR_ONEOF_CONVOLUTIONAL_BOX_PREDICTOR) {
-    p->convolutional_box_predictor->has_use_dropout = true;
-    p->convolutional_box_predictor->use_dropout = false;
+/* What is changed in the config so that nothing random is left: samples take everything there is, nothing is dropped. */
+static json_t *make_overrides(const golden *gl) {
+  const od_pb_model *m = gl->pipeline.config->model;
+  json_t *o = json_object();
+  const od_pb_box_predictor *p;
+  if (m->model_case == OBJECT_DETECTION__PROTOS__DETECTION_MODEL__MODEL_FASTER_RCNN) {
+    const od_pb_faster_rcnn *c = m->faster_rcnn;
+    json_object_set_new(o, "first_stage_minibatch_size", json_integer(1 << 20));
+    json_object_set_new(o, "first_stage_max_proposals", json_integer(gl->proposals));
+    json_object_set_new(o, "second_stage_batch_size", json_integer(gl->proposals));
+    json_object_set_new(o, "second_stage_balance_fraction", json_real(1.0));
+    if (c->use_static_balanced_label_sampler) json_object_set_new(o, "use_static_balanced_label_sampler", json_false());
+    if (c->use_static_shapes) json_object_set_new(o, "use_static_shapes", json_false());
+    p = c->second_stage_box_predictor;
+    if (p && p->box_predictor_oneof_case == OBJECT_DETECTION__PROTOS__BOX_PREDICTOR__BOX_PREDICTOR_ONEOF_MASK_RCNN_BOX_PREDICTOR &&
+        p->mask_rcnn_box_predictor->use_dropout)
+      json_object_set_new(o, "use_dropout", json_false());
+    return o;
   }
+  p = m->model_case == OBJECT_DETECTION__PROTOS__DETECTION_MODEL__MODEL_SSD ? m->ssd->box_predictor : NULL;
+  if (p && p->box_predictor_oneof_case == OBJECT_DETECTION__PROTOS__BOX_PREDICTOR__BOX_PREDICTOR_ONEOF_CONVOLUTIONAL_BOX_PREDICTOR &&
+      p->convolutional_box_predictor->use_dropout)
+    json_object_set_new(o, "use_dropout", json_false());
+  return o;
+}
+
+static od_status apply_overrides(golden *gl, json_t *overrides) {
+  const char *kind = od_model_kind(gl->pipeline.config->model), *key;
+  bool two_stage = strcmp(kind, "faster_rcnn") == 0;
+  json_t *value;
+  json_object_foreach(overrides, key, value) {
+    char setting[160], text[32];
+    if (json_is_number(value)) snprintf(text, sizeof text, "%.9g", json_number_value(value));
+    else snprintf(text, sizeof text, "%s", json_is_true(value) ? "true" : "false");
+    const char *where = strcmp(key, "use_dropout") != 0 ? "" : two_stage ? "second_stage_box_predictor.mask_rcnn_box_predictor." : "box_predictor.convolutional_box_predictor.";
+    snprintf(setting, sizeof setting, "model.%s.%s%s=%s", kind, where, key, text);
+    OD_TRY(od_pipeline_set(&gl->pipeline, setting));
+  }
+  return OD_OK;
 }
 
 /* Groundtruth of the formula, or of the JSON where there is one. */
@@ -269,6 +311,7 @@ static od_status make_groundtruth(golden *gl, int64_t k, od_tensor *boxes, od_te
     float *box = (float *)boxes->data + b * BOXES * 4;
     int label[BOXES];
     od_formula_groundtruth(box, label, b, (int)k);
+    if (gl->seen.data) od_formula_groundtruth_seen(box, (const float *)gl->seen.data + b * gl->seen.shape.dim[1] * 4, gl->seen.shape.dim[1]);
     json_t *rows = json_array_get(json_object_get(given, "boxes"), (size_t)b);
     for (size_t i = 0; i < BOXES * 4 && rows; i++)
       box[i] = (float)json_number_value(json_array_get(json_array_get(rows, i / 4), i % 4));
@@ -323,6 +366,33 @@ done:
   return st;
 }
 
+/* What the second stage got. */
+static void write_proposals(json_t *section, const od_model *m, const od_tensor *t) {
+  json_t *proposals = json_object();
+  for (int i = 0; i < m->predictions.n; i++) {
+    const char *name = m->predictions.item[i].name;
+    if (strcmp(name, "num_proposals") == 0 || strcmp(name, "proposal_boxes") == 0) json_object_set_new(proposals, name, digest(&t[i]));
+  }
+  if (json_object_size(proposals)) json_object_set_new(section, "proposals", proposals);
+  else json_decref(proposals);
+}
+
+static json_t *groundtruth_json(const od_tensor *boxes, const od_tensor *classes) {
+  json_t *all_boxes = json_array(), *all_labels = json_array();
+  int64_t k = classes->shape.dim[2];
+  for (int64_t b = 0; b < boxes->shape.dim[0]; b++) {
+    json_t *rows = json_array(), *labels = json_array();
+    for (int64_t i = b * BOXES; i < (b + 1) * BOXES; i++) {
+      json_array_append_new(rows, row(boxes, i * 4, 4));
+      for (int64_t c = 0; c < k; c++)
+        if (element(classes, i * k + c) != 0) json_array_append_new(labels, json_integer(c));
+    }
+    json_array_append_new(all_boxes, rows);
+    json_array_append_new(all_labels, labels);
+  }
+  return json_pack("{s:o,s:o}", "boxes", all_boxes, "classes", all_labels);
+}
+
 static void write_training(json_t *section, const od_model *m, const od_train_graph *t, const od_tensor *v) {
   json_t *losses = json_object(), *gradients = json_object(), *none = json_array();
   for (int i = 0; i < m->losses.n; i++) json_object_set_new(losses, m->losses.item[i].name, number(element(&v[i], 0)));
@@ -353,7 +423,9 @@ static od_status training(golden *gl) {
   od_schedule schedule = {0};
   od_status st;
   const od_pb_train *tc = OD_SET(gl->pipeline.config->train_config, TrainConfig);
-  override_dropout(gl);
+  json_t *overrides = json_object_get(json_object_get(gl->golden, "training"), "overrides");
+  overrides = overrides ? json_incref(overrides) : make_overrides(gl);
+  OD_GO(st, apply_overrides(gl, overrides));
   OD_GO(st, od_graph_new(&g));
   int64_t k = od_model_num_classes(gl->pipeline.config->model);
   od_model_spec spec = {.training = true, .resize = true, .images = od_input(g, "image", OD_F32, OD_SHAPE(-1, -1, -1, 3))};
@@ -376,19 +448,20 @@ static od_status training(golden *gl) {
   bool ssd = gl->pipeline.config->model->model_case == OBJECT_DETECTION__PROTOS__DETECTION_MODEL__MODEL_SSD;
   bool trained = ssd && !gl->pipeline.config->model->ssd->freeze_batchnorm;
   set_formula_weights(state, trained);
-  OD_GO(st, od_new(&fetches, (size_t)t.n_gradients + OD_NAMED_MAX, sizeof *fetches));
-  OD_GO(st, od_new(&v, (size_t)t.n_gradients + OD_NAMED_MAX, sizeof *v));
+  OD_GO(st, od_new(&fetches, (size_t)t.n_gradients + 2 * OD_NAMED_MAX, sizeof *fetches));
+  OD_GO(st, od_new(&v, (size_t)t.n_gradients + 2 * OD_NAMED_MAX, sizeof *v));
   for (int i = 0; i < m.losses.n; i++) fetches[n++] = m.losses.item[i].value;
   fetches[n++] = t.regularization;
   fetches[n++] = t.total_loss;
   for (int i = 0; i < t.n_gradients; i++) fetches[n++] = t.gradients[i].raw;
+  int first_prediction = n;
+  for (int i = 0; i < m.predictions.n && !ssd; i++) fetches[n++] = m.predictions.item[i].value;
   OD_GO(st, run_once(v, gl, g, state, &f, fetches, n, NULL, 0));
   json_t *section = json_pack("{s:s,s:b,s:[o]}", "weights", trained ? "trained" : "plain", "batch_norm_in_place", m.batch_norm_in_place, "learning_rate", number(lr));
   json_object_set_new(gl->out, "training", section);
-  json_t *overrides = json_object_get(json_object_get(gl->golden, "training"), "overrides");
-  json_t *groundtruth = json_object_get(json_object_get(gl->golden, "training"), "groundtruth");
-  if (overrides) json_object_set(section, "overrides", overrides);
-  if (groundtruth) json_object_set(section, "groundtruth", groundtruth);
+  json_object_set(section, "overrides", overrides);
+  json_object_set_new(section, "groundtruth", groundtruth_json(&gt[0], &gt[1]));
+  if (!ssd) write_proposals(section, &m, v + first_prediction);
   size_t bn = 0;
   for (size_t i = 0; i < od_graph_updates(g) && !m.batch_norm_in_place; i++) bn += strcmp(od_graph_update(g, i)->group, "batch_norm") == 0;
   json_object_set_new(section, "batch_norm_updates", json_integer((json_int_t)bn));
@@ -398,6 +471,7 @@ static od_status training(golden *gl) {
 done:
   for (int i = 0; i < n; i++) od_tensor_free(&v[i]);
   for (int i = 0; i < 4; i++) od_tensor_free(&gt[i]);
+  json_decref(overrides);
   od_free(v);
   od_free(fetches);
   od_schedule_free(&schedule);
@@ -434,21 +508,23 @@ int main(int argc, char **argv) {
   int n_files = 0;
   bool inference_only = false;
   od_engine_options options = {.name = NULL};
+  golden gl = {.proposals = 64};
   for (int i = 1; i < argc; i++) {
     if (strncmp(argv[i], "--engine=", 9) == 0) options.name = argv[i] + 9;
     else if (strncmp(argv[i], "--threads=", 10) == 0) options.threads = (int)strtol(argv[i] + 10, NULL, 10);
+    else if (strncmp(argv[i], "--proposals=", 12) == 0) gl.proposals = (int)strtol(argv[i] + 12, NULL, 10);
     else if (strcmp(argv[i], "--inference-only") == 0) inference_only = true;
     else if (argv[i][0] != '-' && n_files < 2) files[n_files++] = argv[i];
     else n_files = 3;
   }
   if (n_files < 1 || n_files > 2) {
-    fprintf(stderr, "usage: objdet-golden CONFIG [GOLDEN.json] [--engine=cpu|ref] [--threads=N] [--inference-only]\n");
+    fprintf(stderr, "usage: objdet-golden CONFIG [GOLDEN.json] [--engine=cpu|ref] [--threads=N] [--proposals=N] [--inference-only]\n");
     return 2;
   }
-  golden gl = {0};
   od_status st = work(&gl, files[0], files[1], &options, inference_only);
   if (st != OD_OK) fprintf(stderr, "objdet-golden: %s\n", od_message());
   od_tensor_free(&gl.images);
+  od_tensor_free(&gl.seen);
   od_engine_free(gl.engine);
   od_pipeline_free(&gl.pipeline);
   json_decref(gl.golden);

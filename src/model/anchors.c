@@ -75,3 +75,27 @@ od_value od_anchors_build(od_graph *g, const od_pb_anchors *a, const od_value *m
     default: return od_graph_fail(g, unsupported(a));
   }
 }
+
+od_status od_grid_anchors_per_cell(int64_t *per_cell, const od_pb_anchors *a) {
+  if (!a || a->anchor_generator_oneof_case == GENERATOR(_NOT_SET))
+    return od_fail(OD_EINVAL, "first_stage_anchor_generator: none is set");
+  if (a->anchor_generator_oneof_case != GENERATOR(GRID_ANCHOR_GENERATOR))
+    return od_fail(OD_EUNSUPPORTED, "first_stage_anchor_generator: Faster R-CNN takes grid_anchor_generator");
+  const ObjectDetection__Protos__GridAnchorGenerator *c = a->grid_anchor_generator;
+  if (c->n_scales == 0 || c->n_aspect_ratios == 0)
+    return od_fail(OD_EINVAL, "grid_anchor_generator: %zu scales and %zu aspect_ratios make no anchor", c->n_scales, c->n_aspect_ratios);
+  *per_cell = (int64_t)(c->n_scales * c->n_aspect_ratios);
+  return OD_OK;
+}
+
+od_value od_grid_anchors_build(od_graph *g, const od_pb_anchors *a, od_value map) {
+  int64_t per_cell;
+  od_status st = od_grid_anchors_per_cell(&per_cell, a);
+  if (st != OD_OK) return od_graph_fail(g, st);
+  const ObjectDetection__Protos__GridAnchorGenerator *c = a->grid_anchor_generator;
+  od_grid_anchors_params p = {.scales = {(int)c->n_scales, c->scales}, .aspect_ratios = {(int)c->n_aspect_ratios, c->aspect_ratios},
+                              .base_height = (float)c->height, .base_width = (float)c->width,
+                              .height_stride = (float)c->height_stride, .width_stride = (float)c->width_stride,
+                              .height_offset = (float)c->height_offset, .width_offset = (float)c->width_offset};
+  return od_grid_anchors_op(g, map, &p);
+}

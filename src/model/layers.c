@@ -172,3 +172,13 @@ od_value od_layer_depthwise(od_graph *g, const od_style *s, const char *name, od
   od_scope_pop(g);
   return y;
 }
+
+od_value od_layer_dense(od_graph *g, const od_style *s, const char *name, od_value x, int64_t units) {
+  od_shape shape = OD_SHAPE(od_dim(x, -1), units);
+  od_scope_push(g, name);
+  od_value w = od_variable_new(g, "weights", OD_F32, shape, init_of(s, &shape), true);
+  regularize(g, s, w, false);
+  od_value y = finish(g, s, od_matmul(g, x, w, false, false), &(od_layer){0});
+  od_scope_pop(g);
+  return y;
+}

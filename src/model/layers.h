@@ -46,6 +46,8 @@ typedef struct {
 od_value od_layer_conv(od_graph *g, const od_style *s, const char *name, od_value x, const od_layer *l);
 /* The same for a depthwise convolution (one filter a channel): <name>/depthwise_weights. */
 od_value od_layer_depthwise(od_graph *g, const od_style *s, const char *name, od_value x, const od_layer *l);
+/* A fully connected layer: x [N,C] -> [N,units]. Variables: <name>/weights [C,units], then biases or BatchNorm as above. */
+od_value od_layer_dense(od_graph *g, const od_style *s, const char *name, od_value x, int64_t units);
 /* Batch norm alone, below the present scope as BatchNorm/..., no activation. */
 od_value od_layer_batch_norm(od_graph *g, const od_style *s, od_value x);
 od_value od_layer_activate(od_graph *g, od_activation a, od_value x);

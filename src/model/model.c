@@ -9,8 +9,10 @@ od_status od_model_build(od_model *out, od_graph *g, const od_pb_model *config, 
   *out = (od_model){.graph = g, .config = config};
   switch (config ? config->model_case : MODEL(_NOT_SET)) {
     case MODEL(SSD): return od_ssd_build(out, config->ssd, spec);
-    case MODEL(_NOT_SET): return od_fail(OD_EINVAL, "model: no architecture is set; there is ssd");
-    default: return od_fail(OD_EUNSUPPORTED, "model.%s is not supported yet; there is ssd", od_model_kind(config));
+    case MODEL(FASTER_RCNN): return od_faster_rcnn_build(out, config->faster_rcnn, spec);
+    case MODEL(_NOT_SET): return od_fail(OD_EINVAL, "model: no architecture is set; there are ssd and faster_rcnn");
+    default:
+      return od_fail(OD_EUNSUPPORTED, "model.%s is not supported yet; there are ssd and faster_rcnn", od_model_kind(config));
   }
 }
 

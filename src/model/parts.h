@@ -23,6 +23,9 @@ OD_MUST_CHECK od_status od_resize_params_from_config(od_resize_image_params *out
 /* Anchors of a generator over these feature maps; per_location[i]: anchors a cell of map i. */
 OD_MUST_CHECK od_status od_anchors_per_location(int64_t *per_location, int n_maps, od_arena *arena, const od_pb_anchors *a);
 od_value od_anchors_build(od_graph *g, const od_pb_anchors *a, const od_value *maps, int n, od_value image);
+/* The same for Faster R-CNN: grid_anchor_generator over its one map, in pixels. */
+OD_MUST_CHECK od_status od_grid_anchors_per_cell(int64_t *per_cell, const od_pb_anchors *a);
+od_value od_grid_anchors_build(od_graph *g, const od_pb_anchors *a, od_value map);
 
 /* Scores from logits: division by logit_scale, then identity, sigmoid or softmax. */
 od_value od_convert_scores(od_graph *g, const od_pb_post *p, od_value logits);
@@ -32,5 +35,6 @@ void od_ssd_predict(od_graph *g, const od_pb_box_predictor *p, const od_value *m
                     int64_t class_slots, bool training, od_value *encodings, od_value *logits);
 
 OD_MUST_CHECK od_status od_ssd_build(od_model *m, const od_pb_ssd *c, const od_model_spec *spec);
+OD_MUST_CHECK od_status od_faster_rcnn_build(od_model *m, const od_pb_faster_rcnn *c, const od_model_spec *spec);
 
 #endif
