@@ -192,7 +192,7 @@ od_status od_arg_required(const od_args *a, const char *flag) {
 }
 
 void od_command_help(const od_command *c) {
-  printf("usage: objdet %s [flags]%s%s\n\n%s\n\n", c->name, c->words ? " " : "", c->words ? c->words : "", c->summary);
+  printf("usage: objdet %s [flags]%s%s\n\n%s\n\n", c->name, c->words ? " " : "", c->words ? c->words : "", c->summary ? c->summary : "not listed: for work on objdet itself");
   for (const od_flag *f = c->flags; f && f->name; f++) {
     char left[64];
     static const char *const kinds[] = {"=TEXT", "=N", "=X", "", "=TEXT"};

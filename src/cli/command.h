@@ -34,7 +34,7 @@ OD_MUST_CHECK od_status od_arg_required(const od_args *a, const char *flag);
 
 typedef struct {
   const char *name;
-  const char *summary; /* one line */
+  const char *summary; /* one line; NULL: not listed by -h, a command for work on the program itself */
   const char *words;   /* how arguments without dashes are called in the usage line; NULL: none are taken */
   const od_flag *flags; /* ended by an entry without name */
   od_status (*run)(const od_args *a, const od_reporter *r);
@@ -65,6 +65,7 @@ typedef struct {
   X(init)                                                                                                             \
   X(inspect)                                                                                                          \
   X(model_main)                                                                                                       \
+  X(ops)                                                                                                              \
   X(preview)                                                                                                          \
   X(train)
 

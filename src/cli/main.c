@@ -35,7 +35,8 @@ static const char *program_name(char *buffer, size_t size, const char *word) {
 
 static int usage(FILE *to) {
   fprintf(to, "usage: objdet COMMAND [flags]\n\ncommands:\n");
-  for (int i = 0; i < N_COMMANDS; i++) fprintf(to, "  %-26s %s\n", commands[i]->name, commands[i]->summary);
+  for (int i = 0; i < N_COMMANDS; i++)
+    if (commands[i]->summary) fprintf(to, "  %-26s %s\n", commands[i]->name, commands[i]->summary);
   fprintf(to, "\nobjdet COMMAND -h explains its flags. objdet --version.\n");
   return to == stdout ? 0 : 2;
 }
