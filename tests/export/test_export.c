@@ -38,7 +38,6 @@ static void draw_pictures(od_tensor *t, int64_t batch, int64_t h, int64_t w, od_
 }
 
 static void draw_state(od_state *s, const od_graph *g) {
-  od_state_init(s, 5);
   for (size_t i = 0; i < od_graph_variables(g); i++) {
     const od_variable *v = od_graph_variable(g, i);
     od_tensor *t = od_state_at(s, v->index);
@@ -63,7 +62,7 @@ static void run_engine(fixture *f) {
   od_value fetches[OD_EXPORT_OUTPUTS];
   od_tensor views[OD_EXPORT_OUTPUTS], floats;
   for (int i = 0; i < f->n; i++) fetches[i] = f->outputs[i].value;
-  CHECK_OK(od_engine_new(&engine, &(od_engine_options){.name = "cpu", .threads = 2}));
+  CHECK_OK(od_engine_new(&engine, &(od_engine_options){.name = "cpu", .threads = 1}));
   CHECK_OK(od_program_new(&program, engine,
                           &(od_program_spec){.graph = f->graph,
                                              .state = f->state,
