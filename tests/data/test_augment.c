@@ -195,6 +195,24 @@ static void mistakes_are_named(void **state) {
   CHECK_FAILS(od_augment_new(&a, &list, 1), OD_EINVAL, "random_crop_image");
 }
 
+/* No step of the schema is unknown. */
+static void every_step_of_the_schema_is_there(void **state) {
+  (void)state;
+  const ProtobufCMessageDescriptor *type = &object_detection__protos__preprocessing_step__descriptor;
+  CHECK(type->n_fields == 39);
+  for (unsigned i = 0; i < type->n_fields; i++) {
+    const char *text = path_of("%s {}", type->fields[i].name);
+    step_message *m;
+    od_augment *a = NULL;
+    CHECK_OK(od_textproto_parse(&m, type, "step", text, strlen(text), NULL));
+    od_status st = od_augment_new(&a, &m, 1); /* some need parameters: then it is OD_EINVAL */
+    if (st != OD_OK && st != OD_EINVAL) fail_msg("%s: %s", text, od_message());
+    if (st == OD_OK) CHECK_TEXT(od_augment_name(a, 0), type->fields[i].name);
+    od_augment_free(a);
+    od_proto_free(m);
+  }
+}
+
 /* ------------------------------------------------------------------------------------------------- distributions */
 enum { FACTS = 12 };
 
@@ -244,7 +262,7 @@ static od_picture scene(void) {
  * both samples), and a quantile comparison catches other shapes with the same moments. */
 static void draws_are_distributed_as_in_the_original(void **state) {
   (void)state;
-  enum { DRAWS = 4000 };
+  enum { DRAWS = 1500 };
   json_t *root = json_load_file("tests/golden/data/augmentation.json", 0, NULL), *c;
   CHECK(root);
   size_t i;
@@ -268,7 +286,8 @@ static void draws_are_distributed_as_in_the_original(void **state) {
              dev = json_number_value(json_array_get(json_object_get(c, "std"), (size_t)k));
       for (int d = 0; d < DRAWS; d++) mean += facts[k][d] / DRAWS;
       for (int d = 0; d < DRAWS; d++) var += (facts[k][d] - mean) * (facts[k][d] - mean) / DRAWS;
-      double scale = dev + 1e-4 * (1 + fabs(m)), error = scale * sqrt(1.0 / DRAWS + 1.0 / theirs);
+      double scale = dev + 1e-4 * (1 + fabs(m));
+      double error = sqrt((var + scale * scale * 1e-4) / DRAWS + scale * scale / theirs);
       if (!(fabs(mean - m) <= 5 * error))
         fail_msg("%s: mean of fact %d is %g, expected %g +- %g", text, k, mean, m, error);
       /* the standard error of a standard deviation, from the sample's fourth moment */
@@ -377,9 +396,8 @@ static void masks_and_keypoints_move_along(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(fixed_steps_equal_the_original),
-      cmocka_unit_test(mistakes_are_named),
-      cmocka_unit_test(draws_are_distributed_as_in_the_original),
+      cmocka_unit_test(fixed_steps_equal_the_original),    cmocka_unit_test(mistakes_are_named),
+      cmocka_unit_test(every_step_of_the_schema_is_there), cmocka_unit_test(draws_are_distributed_as_in_the_original),
       cmocka_unit_test(masks_and_keypoints_move_along),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

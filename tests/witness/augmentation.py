@@ -3,6 +3,8 @@
 Run in the repository: OD_WITNESS=1 PYTHONPATH=../shared/witness/original python tests/witness/augmentation.py
 TensorFlow 2.15, graph seed 1, 10000 draws a step (2000 of slow ones). Facts of a draw: height, width, mean, standard deviation,
 share of zeros, first value, number of boxes, first box (ymin xmin ymax xmax; -1 without), sum of the labels.
+tf.contrib's rotate, translate and transform, which autoaugment needs, are written here over TensorFlow's own op.
+Arguments: [draws [words]]: only steps that begin so are made anew, the others stay as they are in the file.
 """
 import json
 import os
@@ -15,6 +17,35 @@ from google.protobuf import text_format
 from object_detection.builders import preprocessor_builder
 from object_detection.core import preprocessor
 from object_detection.protos import preprocessor_pb2
+from object_detection.utils import autoaugment_utils
+
+
+class ContribImage:
+    @staticmethod
+    def transform(image, t):
+        t = tf.reshape(tf.stack([tf.cast(v, tf.float32) for v in t]), [1, 8])
+        return tf.raw_ops.ImageProjectiveTransformV3(images=image[None], transforms=t, output_shape=tf.shape(image)[:2], fill_value=0.0,
+                                                     interpolation='NEAREST', fill_mode='CONSTANT')[0]
+
+    @staticmethod
+    def translate(image, by):
+        return ContribImage.transform(image, [1., 0., -by[0], 0., 1., -by[1], 0., 0.])
+
+    @staticmethod
+    def rotate(image, angle):
+        h, w = [tf.cast(v, tf.float32) - 1 for v in (tf.shape(image)[0], tf.shape(image)[1])]
+        c, s = tf.cos(angle), tf.sin(angle)
+        return ContribImage.transform(image, [c, -s, (w - (c * w - s * h)) / 2, s, c, (h - (s * w + c * h)) / 2, 0., 0.])
+
+
+class ContribTraining:
+    class HParams:
+        def __init__(self, **values):
+            self.__dict__.update(values)
+
+
+autoaugment_utils.contrib_image = ContribImage
+autoaugment_utils.contrib_training = ContribTraining
 
 STEPS = [
     'random_horizontal_flip {}', 'random_vertical_flip { probability: 0.3 }', 'random_rotation90 {}', 'random_pixel_value_scale {}',
@@ -37,7 +68,7 @@ STEPS = [
     'random_downscale_to_target_pixels { min_target_pixels: 500 max_target_pixels: 2600 random_coef: 0.2 }',
     'random_patch_gaussian { min_patch_size: 5 max_patch_size: 30 max_gaussian_stddev: 0.5 random_coef: 0.1 }',
     'random_square_crop_by_scale { max_border: 16 }', 'random_scale_crop_and_pad_to_square { output_size: 48 }', 'adjust_gamma { gamma: 1.5 gain: 0.9 }',
-]
+] + ['autoaugment_image { policy_name: "%s" }' % v for v in ('v0', 'v1', 'v2', 'v3', 'test')]
 
 
 def scene():
@@ -71,7 +102,14 @@ def draws(text, n):
 
 cases = []
 n = int(sys.argv[1]) if len(sys.argv) > 1 else 10000
+kept = {}
+if len(sys.argv) > 2:
+    with open('tests/golden/data/augmentation.json') as f:
+        kept = {c['step']: c for c in json.load(f)['cases'] if not c['step'].startswith(sys.argv[2])}
 for text in STEPS:
+    if text in kept:
+        cases.append(kept[text])
+        continue
     f = draws(text, n)
     deciles = []
     for k in range(f.shape[1]):
