@@ -3,6 +3,7 @@
 
 #include "base/rng.h"
 #include "graph/emit_tf.h"
+#include "io/wire.h"
 #include "tfgraph/tfgraph.h"
 
 static od_tfgraph *open_built(od_tf *t, od_str *bytes) {
@@ -241,14 +242,48 @@ static void try_bytes(const uint8_t *data, size_t size) {
   od_free(copy);
 }
 
+/* The graph as a SavedModel with a signature. */
+static void wrap(od_str *model, const od_str *graph) {
+  od_wire_put_varint(model, 1, 1);
+  size_t meta = od_wire_begin(model, 2);
+  size_t info = od_wire_begin(model, 1);
+  od_wire_put_text(model, 4, "serve");
+  od_wire_end(model, info);
+  od_wire_put_bytes(model, 2, graph->data, graph->len);
+  size_t entry = od_wire_begin(model, 5);
+  od_wire_put_text(model, 1, "serving_default");
+  size_t signature = od_wire_begin(model, 2), port = od_wire_begin(model, 2);
+  od_wire_put_text(model, 1, "out");
+  size_t tensor = od_wire_begin(model, 2);
+  od_wire_put_text(model, 1, "result:0");
+  od_wire_put_varint(model, 2, 3);
+  od_wire_end(model, tensor);
+  od_wire_end(model, port);
+  od_wire_end(model, signature);
+  od_wire_end(model, entry);
+  od_wire_end(model, meta);
+  CHECK_OK(od_str_check(model));
+}
+
 static void damaged_files(void **state) {
-  (void)state;
+  bool saved_model = *state != NULL;
   od_tf *t;
   od_str bytes = OD_STR_INIT;
   CHECK_OK(od_tf_new(&t));
   build_nested(t);
   CHECK_OK(od_tf_pack(&bytes, t));
   od_tf_free(t);
+  if (saved_model) {
+    od_str model = OD_STR_INIT;
+    wrap(&model, &bytes);
+    od_str_free(&bytes);
+    bytes = model;
+    od_tfgraph *g;
+    CHECK_OK(od_tfgraph_parse(&g, (od_view){(const uint8_t *)bytes.data, bytes.len}, "model"));
+    CHECK_TEXT(od_tfgraph_output(g, 0)->key, "out");
+    run_nested(g, 4);
+    od_tfgraph_free(g);
+  }
   size_t used = od_mem_used();
   for (size_t cut = 0; cut < bytes.len; cut++) try_bytes((const uint8_t *)bytes.data, cut);
   for (uint64_t i = 0; i < 4000; i++) {
@@ -303,6 +338,7 @@ int main(void) {
       cmocka_unit_test(wrong_nodes_are_named),
       cmocka_unit_test(frames_are_checked_while_writing),
       cmocka_unit_test(damaged_files),
+      cmocka_unit_test_prestate(damaged_files, (void *)1),
       cmocka_unit_test(memory_runs_short),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

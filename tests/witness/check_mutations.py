@@ -235,10 +235,8 @@ def alterations(gd, seed):
 
 # --------------------------------------------------------------------------------------------------------------- main
 def same_outputs(a, b):
-    for n in a:
-        if a[n].shape != b[n].shape or a[n].dtype != b[n].dtype:
-            return False
-    return True
+    """Equal shapes, and values that differ by rounding: for outputs that are no detections any more."""
+    return all(a[n].shape == b[n].shape and np.allclose(a[n], b[n], rtol=1e-3, atol=1e-4, equal_nan=True) for n in a)
 
 
 def judge(lib, names, want, tf_out, tf_error, our_out, our_error):
@@ -251,7 +249,9 @@ def judge(lib, names, want, tf_out, tf_error, our_out, our_error):
     theirs = graphlib.differs(lib, names, tf_out, want)
     if our_out is not None:
         wrong = graphlib.differs(lib, names, our_out, tf_out)
-        if wrong and np.all([np.isfinite(v).all() for v in tf_out.values()]):
+        # NaN: TensorFlow's activations swallow it or not, as its back ends happen to do
+        finite = all(np.isfinite(v).all() for v in list(tf_out.values()) + list(our_out.values()))
+        if wrong and finite and not same_outputs(our_out, tf_out):
             return "WRONG", wrong
     if theirs:
         return ("caught", "") if ours else ("MISSED", theirs)
