@@ -1,44 +1,60 @@
 /* The matrix product behind convolutions: plain C in blocks that fit the caches, B packed into strips of 16 columns, six rows
  * of A at a time. Every element of C is one sum in the order of k, whatever the number of threads. */
 #include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "tfgraph/kernel.h"
 
 enum { STRIP = 16, ROWS = 6, KC = 256, MC = 48 };
 
-typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
+/* ROWS x STRIP block of C (in acc, row-major) += A strip [k][ROWS] x B strip [k][STRIP]. Three times: for any processor, and with
+ * fused multiply-add for AVX2 and AVX-512; which one runs depends on the processor alone, so a machine repeats its bits. */
+static void kernel_plain(float *acc, const float *a, const float *b, int64_t k) {
+  for (int64_t i = 0; i < k; i++, a += ROWS, b += STRIP)
+    for (int r = 0; r < ROWS; r++)
+      for (int j = 0; j < STRIP; j++) acc[r * STRIP + j] += a[r] * b[j];
+}
 
-/* ROWS x STRIP block of C (in acc, row-major) += A strip [k][ROWS] x B strip [k][STRIP]. Compiled twice: for what every
- * processor has and for AVX2; without contraction both give the same bits. */
-#define KERNEL(name, attribute)                                                                                        \
-  attribute static void name(float *acc, const float *a, const float *b, int64_t k) {                                  \
-    v8 s[ROWS][2];                                                                                                     \
-    for (int r = 0; r < ROWS; r++) {                                                                                   \
-      s[r][0] = *(const v8 *)(acc + r * STRIP);                                                                        \
-      s[r][1] = *(const v8 *)(acc + r * STRIP + 8);                                                                    \
-    }                                                                                                                  \
-    for (int64_t i = 0; i < k; i++, a += ROWS, b += STRIP) {                                                           \
-      v8 b0 = *(const v8 *)b, b1 = *(const v8 *)(b + 8);                                                               \
-      for (int r = 0; r < ROWS; r++) {                                                                                 \
-        s[r][0] += b0 * a[r];                                                                                          \
-        s[r][1] += b1 * a[r];                                                                                          \
-      }                                                                                                                \
-    }                                                                                                                  \
-    for (int r = 0; r < ROWS; r++) {                                                                                   \
-      *(v8 *)(acc + r * STRIP) = s[r][0];                                                                              \
-      *(v8 *)(acc + r * STRIP + 8) = s[r][1];                                                                          \
-    }                                                                                                                  \
-  }
-KERNEL(kernel_plain, )
 #if defined(__x86_64__)
-KERNEL(kernel_avx2, __attribute__((target("avx2"))))
+__attribute__((target("avx2,fma"))) static void kernel_avx2(float *acc, const float *a, const float *b, int64_t k) {
+  __m256 s[ROWS][2];
+  for (int r = 0; r < ROWS; r++) {
+    s[r][0] = _mm256_loadu_ps(acc + r * STRIP);
+    s[r][1] = _mm256_loadu_ps(acc + r * STRIP + 8);
+  }
+  for (int64_t i = 0; i < k; i++, a += ROWS, b += STRIP) {
+    __m256 b0 = _mm256_loadu_ps(b), b1 = _mm256_loadu_ps(b + 8);
+    for (int r = 0; r < ROWS; r++) {
+      __m256 v = _mm256_broadcast_ss(a + r);
+      s[r][0] = _mm256_fmadd_ps(v, b0, s[r][0]);
+      s[r][1] = _mm256_fmadd_ps(v, b1, s[r][1]);
+    }
+  }
+  for (int r = 0; r < ROWS; r++) {
+    _mm256_storeu_ps(acc + r * STRIP, s[r][0]);
+    _mm256_storeu_ps(acc + r * STRIP + 8, s[r][1]);
+  }
+}
+
+__attribute__((target("avx512f"))) static void kernel_avx512(float *acc, const float *a, const float *b, int64_t k) {
+  __m512 s[ROWS];
+  for (int r = 0; r < ROWS; r++) s[r] = _mm512_loadu_ps(acc + r * STRIP);
+  for (int64_t i = 0; i < k; i++, a += ROWS, b += STRIP) {
+    __m512 b0 = _mm512_loadu_ps(b);
+    for (int r = 0; r < ROWS; r++) s[r] = _mm512_fmadd_ps(_mm512_set1_ps(a[r]), b0, s[r]);
+  }
+  for (int r = 0; r < ROWS; r++) _mm512_storeu_ps(acc + r * STRIP, s[r]);
+}
 #endif
 
 typedef void (*kernel_function)(float *, const float *, const float *, int64_t);
 
 static kernel_function choose(void) {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) return kernel_avx2;
+  if (__builtin_cpu_supports("avx512f")) return kernel_avx512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return kernel_avx2;
 #endif
   return kernel_plain;
 }
