@@ -97,6 +97,8 @@ od_status od_read_engine_flags(od_engine_options *out, const od_args *a) {
 od_status od_read_train_flags(od_train_options *o, const od_args *a) {
   OD_TRY(od_read_engine_flags(&o->engine, a));
   OD_TRY(od_read_on_bad(&o->on_bad, a));
+  if (!od_arg_given(a, "engine")) o->engine.name = NULL; /* a resumed run goes on as it began */
+  o->precision_given = strcmp(od_arg_text(a, "precision"), "auto") != 0;
   o->seed = (uint64_t)od_arg_int(a, "seed");
   o->save_interval_secs = od_arg_float(a, "save_interval_secs");
   int64_t steps = od_arg_int(a, "save_interval_steps");

@@ -72,6 +72,7 @@ int main(int argc, char **argv) {
   bool help;
   od_stop_install();
   signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of writing, with a message */
+  signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow further */
   od_status st = od_args_parse(&args, c, argc - at - 1, argv + at + 1, &help);
   if (st == OD_OK && help) od_command_help(c);
   else if (st == OD_OK) st = c->run(args, od_terminal_reporter());

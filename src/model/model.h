@@ -36,6 +36,9 @@ typedef struct {
   od_groundtruth groundtruth; /* present: losses are built */
 } od_model_spec;
 
+/* How tags of target assignment begin in the original's event files. */
+#define OD_TARGET_TAG "TargetAssignment/Loss/TargetAssignment/"
+
 typedef struct {
   od_graph *graph;
   const od_pb_model *config;

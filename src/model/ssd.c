@@ -124,8 +124,8 @@ static od_status mined(od_model *m, const od_pb_ssd *c, const od_pb_loss *l, od_
   od_value boxes = od_decode_boxes(g, encodings, m->anchors, &coder);
   od_value mask = od_hard_example_miner_op(g, *loc, *cls, boxes, m->match, &miner);
   if (miner.max_negatives_per_positive > 0) {
-    od_named_add(g, &m->summaries, "HardExampleMiner/NumPositives", od_reduce_mean(g, od_out(mask, 1), OD_ALL_AXES, false));
-    od_named_add(g, &m->summaries, "HardExampleMiner/NumNegatives", od_reduce_mean(g, od_out(mask, 2), OD_ALL_AXES, false));
+    od_named_add(g, &m->summaries, "Loss/HardExampleMiner/NumPositives", od_reduce_mean(g, od_out(mask, 1), OD_ALL_AXES, false));
+    od_named_add(g, &m->summaries, "Loss/HardExampleMiner/NumNegatives", od_reduce_mean(g, od_out(mask, 2), OD_ALL_AXES, false));
   }
   *loc = od_mul(g, *loc, mask);
   *cls = od_mul(g, *cls, mask);
@@ -147,11 +147,11 @@ static void summarize_targets(od_model *m, const od_groundtruth *gt) {
   static const char *const names[] = {"AvgNumPositiveAnchorsPerImage", "AvgNumNegativeAnchorsPerImage", "AvgNumIgnoredAnchorsPerImage"};
   char tag[96];
   for (int i = 0; i < 3; i++) {
-    snprintf(tag, sizeof tag, "Loss/%s", names[i]);
+    snprintf(tag, sizeof tag, OD_TARGET_TAG "%s", names[i]);
     od_value sums = od_reduce_sum(g, per_image[i], OD_AXES(1), false);
     od_named_add(g, &m->summaries, tag, od_reduce_mean(g, sums, OD_ALL_AXES, false));
   }
-  od_named_add(g, &m->summaries, "Loss/AvgNumGroundtruthBoxesPerImage",
+  od_named_add(g, &m->summaries, OD_TARGET_TAG "AvgNumGroundtruthBoxesPerImage",
                od_reduce_mean(g, od_cast(g, gt->count, OD_F32), OD_ALL_AXES, false));
 }
 

@@ -8,7 +8,7 @@
 #include "ops/math.h"
 #include "train/session.h"
 
-enum { PICTURES_SHOWN = 8, WATCHED_MAX = 4096 };
+enum { PICTURES_SHOWN = 8, NAMES_SHOWN = 6, WATCHED_MAX = 4096 };
 
 static bool finite_tensor(const od_tensor *t) {
   const float *x = t->data;
@@ -17,14 +17,17 @@ static bool finite_tensor(const od_tensor *t) {
   return true;
 }
 
-static void bad_variables(od_str *s, const od_session *session) {
-  int shown = 0;
+/* Names the variables that are not finite behind a heading; how many. Slots and averages only when asked for. */
+static int bad_variables(od_str *s, const od_session *session, const char *heading, bool slots) {
+  int n = 0;
   for (size_t i = 0; i < od_graph_variables(session->graph); i++) {
     const od_variable *v = od_graph_variable(session->graph, i);
-    if (v->dtype != OD_F32 || !v->model || finite_tensor(od_state_at(session->state, v->index))) continue;
-    if (shown++ == 0) od_str_add(s, "\n  weights that are not finite already (an earlier step was too large: lower the learning rate, or clip gradients):");
-    if (shown <= PICTURES_SHOWN) od_str_addf(s, " %s", v->name);
+    if (v->dtype != OD_F32 || (!v->model && !slots) || finite_tensor(od_state_at(session->state, v->index))) continue;
+    if (n++ == 0) od_str_addf(s, "\n  %s:", heading);
+    if (n <= NAMES_SHOWN) od_str_addf(s, " %s", v->name);
   }
+  if (n > NAMES_SHOWN) od_str_addf(s, " and %d more", n - NAMES_SHOWN);
+  return n;
 }
 
 /* The forward nodes worth watching: floats computed before the total loss. */
@@ -95,28 +98,42 @@ static void pictures(od_str *s, const od_batch *b) {
   if (b->count > PICTURES_SHOWN) od_str_addf(s, "\n  and %d more pictures", b->count - PICTURES_SHOWN);
 }
 
-static od_status write_batch(char *path, size_t size, const od_session *s) {
+static od_status write_batch(char *path, size_t size, const od_session *s, uint64_t step) {
   const od_batch *b = &s->batch;
-  snprintf(path, size, "%s/nonfinite-%llu", s->o->train_dir, (unsigned long long)s->step);
+  snprintf(path, size, "%s/nonfinite-%llu", s->o->train_dir, (unsigned long long)step);
   od_named_tensor list[] = {{"images", b->images},        {"true_image_shapes", b->true_shapes}, {"boxes", b->boxes},
                             {"class_targets", b->class_targets}, {"weights", b->weights},          {"num_boxes", b->num_boxes}};
   return od_bundle_write(path, list, sizeof list / sizeof *list);
 }
 
+/* Pictures, the batch's file, and the message as a whole. */
+static od_status finish(od_str *text, const od_session *s, uint64_t step) {
+  char path[4096];
+  pictures(text, &s->batch);
+  if (write_batch(path, sizeof path, s, step) == OD_OK) od_str_addf(text, "\n  the batch lies in %s.index and .data-00000-of-00001 (objdet inspect reads it)", path);
+  else od_str_addf(text, "\n  the batch could not be written: %s", od_message());
+  od_status st = od_fail(OD_ENUMERIC, "%s", od_str_text(text));
+  od_str_free(text);
+  return st;
+}
+
 od_status od_session_diagnose(od_session *s) {
   od_str text = OD_STR_INIT;
-  char path[4096];
-  od_str_addf(&text, "step %llu: the loss is not finite", (unsigned long long)s->step);
+  od_str_addf(&text, "step %llu: the loss is not finite", (unsigned long long)s->step + 1);
   size_t head = text.len;
   if (first_bad_layer(&text, s) != OD_OK) {
     text.len = head;
     od_str_addf(&text, "\n  (looking for the layer failed: %s)", od_message());
   }
-  bad_variables(&text, s);
-  pictures(&text, &s->batch);
-  if (write_batch(path, sizeof path, s) == OD_OK) od_str_addf(&text, "\n  the batch lies in %s.index and .data-00000-of-00001 (objdet inspect reads it)", path);
-  else od_str_addf(&text, "\n  the batch could not be written: %s", od_message());
-  od_status st = od_fail(OD_ENUMERIC, "%s", od_str_text(&text));
+  bad_variables(&text, s, "weights that are not finite already (an earlier step was too large: lower the learning rate, or clip gradients)", false);
+  return finish(&text, s, s->step + 1);
+}
+
+od_status od_session_check_state(od_session *s) {
+  od_str text = OD_STR_INIT;
+  od_str_addf(&text, "step %llu: its loss was %g, but it left numbers that are not finite; no checkpoint is written (learning rate %g: lower it, or clip gradients)",
+              (unsigned long long)s->step, (double)s->values[s->total], (double)s->learning_rate);
+  if (bad_variables(&text, s, "not finite", true)) return finish(&text, s, s->step);
   od_str_free(&text);
-  return st;
+  return OD_OK;
 }

@@ -17,8 +17,8 @@
 struct od_saver {
   char *folder;
   int keep;
-  double hours, next_preserved; /* seconds since 1970 from which on a checkpoint may be kept for good */
-  od_checkpoint_state state;
+  double hours;
+  od_checkpoint_state state; /* its last_preserved + hours: from then on a checkpoint may be kept for good */
   char *last;
 };
 
@@ -30,7 +30,8 @@ static char *sidecar_path(const char *prefix) {
 }
 
 static od_status sidecar_write(const char *prefix, const od_sidecar *c) {
-  json_t *j = json_pack("{s:i,s:i,s:s,s:s}", "version", 1, "threads", c->threads, "precision", c->precision, "engine", c->engine);
+  json_t *j = json_pack("{s:i,s:i,s:s,s:s,s:s,s:s}", "version", 1, "threads", c->threads, "precision", c->precision, "engine", c->engine,
+                        "processor", c->processor, "program", c->version);
   char number[32];
   const struct {
     const char *key;
@@ -53,6 +54,11 @@ static uint64_t wide_number(const json_t *j, const char *key) {
   return text ? strtoull(text, NULL, 10) : 0;
 }
 
+static void copy_text(char *out, size_t size, const json_t *j, const char *key) {
+  const char *text = json_string_value(json_object_get(j, key));
+  snprintf(out, size, "%s", text ? text : "");
+}
+
 od_status od_sidecar_read(od_sidecar *out, const char *prefix) {
   char *path = sidecar_path(prefix), *text = NULL;
   size_t size;
@@ -65,9 +71,10 @@ od_status od_sidecar_read(od_sidecar *out, const char *prefix) {
   if (st == OD_OK) {
     *out = (od_sidecar){.seed = wide_number(j, "seed"), .position = wide_number(j, "position"), .fingerprint = wide_number(j, "fingerprint"),
                         .threads = (int)json_integer_value(json_object_get(j, "threads"))};
-    const char *precision = json_string_value(json_object_get(j, "precision")), *engine = json_string_value(json_object_get(j, "engine"));
-    snprintf(out->precision, sizeof out->precision, "%s", precision ? precision : "fp32");
-    snprintf(out->engine, sizeof out->engine, "%s", engine ? engine : "cpu");
+    copy_text(out->precision, sizeof out->precision, j, "precision");
+    copy_text(out->engine, sizeof out->engine, j, "engine");
+    copy_text(out->processor, sizeof out->processor, j, "processor");
+    copy_text(out->version, sizeof out->version, j, "program");
   }
   json_decref(j);
   od_free(text);
@@ -109,13 +116,13 @@ od_status od_saver_new(od_saver **out, const char *folder, int keep, double keep
   OD_TRY(od_new(&s, 1, sizeof *s));
   s->keep = keep;
   s->hours = keep_every_n_hours;
-  s->next_preserved = (double)time(NULL) + keep_every_n_hours * 3600;
   s->folder = od_strdup(folder);
   if (!s->folder) OD_GO(st, OD_ENOMEM);
   OD_GO(st, od_path_make_dirs(folder));
   od_file_remove_stale(folder);
   st = od_checkpoint_state_read(&s->state, folder);
   if (st == OD_ENOENT) st = OD_OK;
+  if (s->state.last_preserved <= 0) s->state.last_preserved = (double)time(NULL);
 done:
   if (st != OD_OK) od_saver_free(s);
   else *out = s;
@@ -182,8 +189,8 @@ od_status od_saver_save(od_saver *s, const char **prefix, const od_state *state,
   size_t n_old = 0;
   while (s->keep > 0 && s->state.all.count > (size_t)s->keep && n_old < 64) {
     double made = s->state.time_count == s->state.all.count ? s->state.times[0] : 0;
-    bool preserved = s->hours > 0 && made > s->next_preserved;
-    if (preserved) s->next_preserved += s->hours * 3600;
+    bool preserved = s->hours > 0 && made > s->state.last_preserved + s->hours * 3600;
+    if (preserved) s->state.last_preserved = made;
     char *copy = preserved ? NULL : od_strdup(s->state.all.items[0]);
     unlist(&s->state, 0);
     if (copy) old[n_old++] = copy;

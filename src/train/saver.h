@@ -5,7 +5,8 @@
 
 #include "graph/state.h"
 
-/* What a run needs beside its variables to go on exactly; `model.ckpt-N.objdet`, JSON. */
+/* What a run needs beside its variables to go on exactly; `model.ckpt-N.objdet`, JSON. Bits are the same again where engine,
+ * precision, threads, processor and version are. */
 typedef struct {
   uint64_t seed;
   uint64_t position;    /* ticket of the next picture */
@@ -13,14 +14,17 @@ typedef struct {
   int threads;
   char precision[8];    /* "fp32" or "bf16" */
   char engine[16];
+  char processor[96]; /* its model's name */
+  char version[32];   /* of this program */
 } od_sidecar;
 
 /* OD_ENOENT when the checkpoint has none (the original's, or an older one). */
 OD_MUST_CHECK od_status od_sidecar_read(od_sidecar *out, const char *prefix);
 
 typedef struct od_saver od_saver;
-/* keep: newest checkpoints to keep (<= 0: all). keep_every_n_hours: besides, one in so many hours stays for good. Reads the
- * folder's `checkpoint` file so that a resumed run keeps counting. The folder is made. */
+/* keep: newest checkpoints to keep (<= 0: all). keep_every_n_hours: besides, one in so many hours stays for good (0: none). Reads
+ * the folder's `checkpoint` file, so that a resumed run keeps counting: the hours, too, go on where an interrupted run was. The
+ * folder is made; half-written files of killed runs are removed. */
 OD_MUST_CHECK od_status od_saver_new(od_saver **out, const char *folder, int keep, double keep_every_n_hours);
 void od_saver_free(od_saver *s);
 /* Writes everything; *prefix (borrowed, until the next save) names it. */

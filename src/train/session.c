@@ -21,7 +21,6 @@ od_status od_step_size_read(od_step_size *out, const od_pb_train *c, od_train_pr
 static od_status build_graph(od_session *s) {
   od_graph *g = s->graph;
   const od_pb_model *model = s->o->pipeline->config->model;
-  if (!model) return od_fail(OD_EINVAL, "the config has no model");
   int64_t k = od_model_num_classes(model);
   od_model_spec spec = {.training = true};
   spec.images = od_input(g, "images", OD_F32, OD_SHAPE(-1, -1, -1, 3));
@@ -65,11 +64,12 @@ static od_status make_programs(od_session *s) {
   bool turns = s->size.turns > 1;
   int n = 0;
   od_session_feeds(feeds, NULL, s);
-  OD_TRY(od_new(&fetches, (size_t)(s->n_scalars + s->train.n_gradients), sizeof *fetches));
+  OD_TRY(od_new(&fetches, (size_t)(s->n_scalars + s->train.n_gradients + 1), sizeof *fetches));
   for (int i = 0; i < s->n_scalars; i++) fetches[n++] = s->scalars[i].value;
   for (int i = 0; turns && i < s->train.n_gradients; i++)
     if (od_has(s->train.gradients[i].processed)) fetches[n++] = s->train.gradients[i].processed;
   s->n_applied = n - s->n_scalars;
+  fetches[n++] = s->model.match; /* may be absent */
   od_program_spec spec = {.graph = s->graph, .state = s->state, .feeds = feeds, .n_feeds = turns ? OD_SESSION_FEEDS - 1 : OD_SESSION_FEEDS,
                           .fetches = fetches, .n_fetches = n, .update_groups = od_train_update_groups,
                           .n_update_groups = turns ? 1 : OD_N_TRAIN_UPDATE_GROUPS, .guard = s->train.total_loss};
@@ -87,24 +87,78 @@ static od_status make_programs(od_session *s) {
   return st;
 }
 
+static int pictures_ahead(const od_session *s) {
+  enum { FEW = 64 }; /* batches above this are long work: two of them ahead are enough */
+  int n = s->size.pictures;
+  return n > FEW ? 2 * n : n < 4 ? 16 : 4 * n;
+}
+
 static od_status open_input(od_session *s) {
   const od_pb_pipeline *c = s->o->pipeline->config;
   od_input_options in = {.reader = c->train_input_reader, .augmentation = s->config->data_augmentation_options,
                          .augmentation_count = s->config->n_data_augmentation_options,
-                         .num_classes = (int)od_model_num_classes(c->model), .batch_size = s->size.pictures,
+                         .num_classes = (int)od_model_num_classes(c->model), .batch_size = s->size.pictures, .queue = pictures_ahead(s),
                          .clip_boxes = s->o->program == OD_PROGRAM_MODEL_MAIN,
                          .merge_multiple_boxes = s->config->merge_multiple_label_boxes,
                          .use_multiclass_scores = s->config->use_multiclass_scores, .shuffle = -1, .epochs = -1, .seed = s->seed,
                          .start = s->start, .on_bad = s->o->on_bad, .reporter = s->o->reporter};
-  if (!c->train_input_reader) return od_fail(OD_EINVAL, "the config has no train_input_reader");
   OD_TRY(od_resizer_from_config(&in.resizer, od_model_resizer(c->model)));
   for (int i = 0; i < 3; i++)
     if (in.resizer.pad_value[i] == 0) in.resizer.pad_value[i] = od_model_pad_value(c->model);
-  return od_input_open(&s->input, &in);
+  return od_fail_context(od_input_open(&s->input, &in), "train_input_reader");
+}
+
+/* -------------------------------------------------------------------------------------------------------------- memory */
+/* The largest picture that the resizer gives; false: it sets no bound. */
+static bool largest_picture(int *height, int *width, const od_resizer *r, int pictures) {
+  switch (r->kind) {
+    case OD_RESIZER_FIXED: *height = r->height, *width = r->width; return true;
+    case OD_RESIZER_KEEP_ASPECT: /* a batch may hold upright and wide ones */
+      *width = r->max_dimension;
+      *height = r->pad_to_max || pictures > 1 ? r->max_dimension : r->min_dimension;
+      return true;
+    case OD_RESIZER_SHRINK: *height = *width = r->min_dimension; return true;
+    default: return false;
+  }
+}
+
+static size_t state_bytes(const od_session *s) {
+  size_t all = 0, model = 0;
+  for (size_t i = 0; i < od_graph_variables(s->graph); i++) {
+    const od_variable *v = od_graph_variable(s->graph, i);
+    size_t bytes = od_tensor_bytes(od_state_at(s->state, v->index));
+    all += bytes;
+    if (v->model) model += bytes;
+  }
+  /* the engine keeps weights packed for the forward and the backward pass; turns add up gradients */
+  return all + 2 * model + (s->size.turns > 1 ? model : 0);
+}
+
+/* The plan that is made here is the one that the first step runs. */
+static od_status count_memory(od_session *s) {
+  const od_pb_pipeline *c = s->o->pipeline->config;
+  od_train_need *need = &s->need;
+  od_resizer r;
+  OD_TRY(od_resizer_from_config(&r, od_model_resizer(c->model)));
+  int n = s->size.pictures, boxes = c->train_input_reader->max_number_of_boxes > 0 ? c->train_input_reader->max_number_of_boxes : 100;
+  need->pictures = n;
+  need->state = state_bytes(s);
+  if (largest_picture(&need->height, &need->width, &r, n)) {
+    int64_t k = od_model_num_classes(c->model);
+    const od_shape shapes[OD_SESSION_FEEDS] = {OD_SHAPE(n, need->height, need->width, 3), OD_SHAPE(n, 3), OD_SHAPE(n, boxes, 4), OD_SHAPE(n, boxes, k),
+                                               OD_SHAPE(n, boxes), OD_SHAPE(n), OD_SCALAR};
+    OD_TRY(od_program_memory(&need->step, s->program, shapes));
+    /* the ring, the batch's pictures and the batch itself, float32 */
+    need->input = ((size_t)pictures_ahead(s) + 2 * (size_t)n) * (size_t)need->height * (size_t)need->width * 3 * sizeof(float);
+  }
+  need->total = need->step + need->state + need->input;
+  od_info(s->o->reporter, "memory: about %.2f GB (step %.2f, weights and optimizer %.2f, pictures %.2f)", (double)need->total / 1e9, (double)need->step / 1e9,
+          (double)need->state / 1e9, (double)need->input / 1e9);
+  return od_train_need_check(need, od_machine_memory());
 }
 
 od_status od_session_build(od_session *s, const od_train_options *o) {
-  *s = (od_session){.o = o, .config = OD_SET(o->pipeline->config->train_config, TrainConfig), .seed = o->seed};
+  *s = (od_session){.o = o, .config = OD_SET(o->pipeline->config->train_config, TrainConfig), .seed = o->seed, .engine_options = o->engine};
   OD_TRY(od_step_size_read(&s->size, s->config, o->program));
   OD_TRY(od_schedule_from_optimizer(&s->schedule, s->config->optimizer, o->reporter));
   OD_TRY(od_graph_new(&s->graph));
@@ -114,9 +168,10 @@ od_status od_session_build(od_session *s, const od_train_options *o) {
 }
 
 od_status od_session_start(od_session *s) {
-  OD_TRY(open_input(s));
   OD_TRY(od_engine_new(&s->engine, &s->engine_options));
   OD_TRY(make_programs(s));
+  OD_TRY(count_memory(s));
+  OD_TRY(open_input(s));
   if (s->size.turns == 1) return OD_OK;
   OD_TRY(od_new(&s->means, (size_t)s->n_applied + 1, sizeof *s->means));
   for (int i = 0, k = 0; i < s->train.n_gradients; i++) {
@@ -155,6 +210,7 @@ static od_status one_turn(od_session *s) {
   OD_TRY(od_program_run(s->program, feeds, s->fetched));
   for (int i = 0; i < s->n_scalars; i++) s->values[i] += *(const float *)s->fetched[i].data / (float)s->size.turns;
   for (int i = 0; s->apply && i < s->n_applied; i++) add_to(&s->means[1 + i], &s->fetched[s->n_scalars + i], 1.0f / (float)s->size.turns);
+  s->match = s->fetched[s->n_scalars + s->n_applied];
   return OD_OK;
 }
 

@@ -2,6 +2,7 @@
 #ifndef OD_TRAIN_SESSION_H
 #define OD_TRAIN_SESSION_H
 
+#include "train/check.h"
 #include "train/schedule.h"
 #include "train/trainer.h"
 
@@ -39,12 +40,14 @@ typedef struct {
   float values[OD_SCALARS_MAX]; /* of the last step, means over its turns */
   int n_scalars, total;         /* scalars[total] is the total loss */
   int n_applied;                /* gradients that the optimizer gets */
+  od_train_need need;           /* memory */
+  od_tensor match;              /* [B,A] int32 of the last turn, where the model has it: matches of anchors and boxes */
   od_tensor *fetched;
   od_tensor *means; /* several turns: learning rate, then gradients */
 } od_session;
 
 /* Graph and state of the config; the caller restores or initialises the state and sets step, start, seed and engine_options;
- * then od_session_start opens input, engine and programs. Close in every case. */
+ * then od_session_start opens engine, programs and input, and refuses what this machine has no memory for. Close in every case. */
 OD_MUST_CHECK od_status od_session_build(od_session *s, const od_train_options *o);
 OD_MUST_CHECK od_status od_session_start(od_session *s);
 void od_session_close(od_session *s);
@@ -58,5 +61,9 @@ void od_session_feeds(od_value *values, od_tensor *tensors, od_session *s);
 /* After OD_ENUMERIC: finds loss term, layer, weights and pictures, writes the batch to `<train_dir>/nonfinite-<step>` as a
  * checkpoint-like bundle, and leaves all that in the message. Always returns a failure. */
 od_status od_session_diagnose(od_session *s);
+
+/* Before a checkpoint is written: OD_ENUMERIC when a number of the state is not finite, so that no checkpoint ever holds such. The
+ * message names the variables, the step's loss and its pictures; the batch is left as above. */
+OD_MUST_CHECK od_status od_session_check_state(od_session *s);
 
 #endif

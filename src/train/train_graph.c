@@ -66,8 +66,9 @@ static od_status process(od_train_graph *t, const od_model *m, const od_pb_train
     all[n++] = v;
   }
   if (n == 0) return od_fail(OD_EINVAL, "train_config: freeze_variables leaves nothing to train");
-  if (legacy || clip <= 0) return OD_OK;
+  if (legacy) return OD_OK;
   t->gradient_norm = od_global_norm(g, all, n);
+  if (clip <= 0) return OD_OK;
   for (int i = 0; i < t->n_gradients; i++)
     if (od_has(t->gradients[i].processed))
       t->gradients[i].processed = od_clip_by_global_norm(g, t->gradients[i].processed, t->gradient_norm, clip);

@@ -22,7 +22,7 @@ typedef struct {
   bool has_regularization;
   od_value learning_rate;  /* input: scalar, fed each step */
   od_value global_step;    /* variable, int64 */
-  od_value gradient_norm;  /* model_main with clipping: global norm before it; else absent */
+  od_value gradient_norm;  /* model_main: global norm before clipping; legacy: absent */
   od_gradient *gradients;  /* in the order of the variables; graph memory */
   int n_gradients;         /* trainable variables that a gradient reaches */
 } od_train_graph;

@@ -15,8 +15,9 @@ typedef struct {
   const char *train_dir;
   od_train_program program;
   uint64_t num_steps; /* 0: train_config.num_steps, and 0 there: until stopped */
-  uint64_t seed;
-  od_engine_options engine;
+  uint64_t seed;            /* 0: of the run that is resumed; else 0 */
+  od_engine_options engine; /* name NULL, threads 0: those of the run that is resumed; else the defaults */
+  bool precision_given;     /* engine.precision was asked for; else a resumed run keeps its own */
   uint64_t save_interval_steps; /* 0: by time only */
   double save_interval_secs;
   int max_to_keep;
@@ -27,9 +28,10 @@ typedef struct {
   void *ctx;
 } od_train_options;
 
-/* Trains until the last step, a stop request or an error. OD_ESTOPPED after a signal (a checkpoint was written);
- * OD_ENUMERIC at the first loss that is not finite: the message names loss, layer and pictures, the batch is left in
- * train_dir/nonfinite-<step>. */
+/* Trains until the last step, a stop request or an error. Config, label map and memory are looked at before the first step.
+ * OD_ESTOPPED after a signal (a checkpoint was written); OD_ENUMERIC at the first loss that is not finite, or before a checkpoint
+ * would hold such a number: the message names loss, layer, weights and pictures, the batch is left in
+ * train_dir/nonfinite-<step>. Checkpoints written before stay as they are after any error. */
 OD_MUST_CHECK od_status od_train(const od_train_options *o);
 
 /* Pictures a step looks at: batch_size, for legacy divided by replicas_to_aggregate (sync_replicas), whose mean gradient is

@@ -1,0 +1,28 @@
+/* What a training run refuses before it touches its folder: the fast part of `check`. */
+#ifndef OD_TRAIN_CHECK_H
+#define OD_TRAIN_CHECK_H
+
+#include "train/trainer.h"
+
+/* Sections that are missing, paths that were never configured or lead nowhere, a label map that does not fit num_classes. Each is
+ * OD_EINVAL or OD_ENOENT naming the field and the line of the config. resuming: fine_tune_checkpoint will not be read. Classes
+ * without a name in the label map are only warned of. */
+OD_MUST_CHECK od_status od_train_check(const od_train_options *o, bool resuming);
+
+/* What a run will need, in bytes. */
+typedef struct {
+  size_t step;     /* activations and scratch of one turn */
+  size_t state;    /* variables, slots, averages; the engine's own copies of the weights; mean gradients */
+  size_t input;    /* pictures decoded ahead and the batch itself */
+  size_t total;
+  int height, width; /* of the largest batch; 0: the resizer does not bound it, and step is not counted */
+  int pictures;      /* a turn */
+} od_train_need;
+
+/* Refuses (OD_ENOMEM) what needs more than `available` bytes, with the numbers, what to change, and a batch size that would fit. */
+OD_MUST_CHECK od_status od_train_need_check(const od_train_need *need, size_t available);
+
+/* Memory of this machine or, where that is less, what its control group may use. 0: unknown. */
+size_t od_machine_memory(void);
+
+#endif
