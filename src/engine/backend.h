@@ -29,7 +29,8 @@ typedef struct {
 
 typedef struct {
   const char *name;
-  od_status (*open)(void **ctx, const od_engine_options *options);
+  /* May change options to what it really does (precision, threads): od_engine_get_options tells. */
+  od_status (*open)(void **ctx, od_engine_options *options);
   void (*close)(void *ctx);
   /* Makes a plan; the request's arrays belong to the caller and live as long as the plan. May run beside `run`. */
   od_status (*plan)(void **plan, void *ctx, const od_plan_request *r);

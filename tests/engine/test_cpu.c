@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "engine/backend.h"
+#include "engine/cpu/cpu.h"
 #include "graph/autodiff.h"
 #include "ops/math.h"
 #include "ops/nn.h"
@@ -388,11 +388,17 @@ static void memory_planner(void **state) {
   }
 }
 
+static int guard_all(void **state) {
+  (void)state;
+  od_cpu_guard_steps(true);
+  return 0;
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(merged_chains),    cmocka_unit_test(weights_change),    cmocka_unit_test(many_shapes),
       cmocka_unit_test(training_steps),   cmocka_unit_test(training_in_bf16),  cmocka_unit_test(guard),
       cmocka_unit_test(old_values_survive), cmocka_unit_test(fed_in_the_middle), cmocka_unit_test(memory_planner),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, guard_all, NULL);
 }

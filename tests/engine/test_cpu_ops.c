@@ -1,9 +1,9 @@
-/* Every sample of every op: the cpu engine against the reference, fp32 (the op's tolerance), guard bytes by the engine's own
- * buffers, a second run with the same bits and without an allocation, and 1, 2, 3 threads. */
+/* Every sample of every op: the cpu engine against the reference, fp32 (the op's tolerance), guard bytes behind every piece
+ * of memory, a second run with the same bits and without an allocation, and 1, 2, 3 threads. */
 #include <math.h>
 
 #include "base/rng.h"
-#include "engine/program.h"
+#include "engine/cpu/cpu.h"
 #include "od_test.h"
 
 static void fill(od_tensor *t, const od_sample_in *in, od_key key) {
@@ -140,7 +140,93 @@ static void every_sample_in_bf16(void **state) {
   }
 }
 
+/* A guarded engine's results are the same, so switching it on for all is no loss. */
+static int guard_all(void **state) {
+  (void)state;
+  od_cpu_guard_steps(true);
+  return 0;
+}
+
+/* The inner loops for every processor that this one can play, against the plain ones. */
+static float *noise(float *x, int64_t n, od_key key, float lo, float hi) {
+  for (int64_t i = 0; i < n; i++) x[i] = lo + (hi - lo) * od_rng_f32(key, (uint64_t)i);
+  return x;
+}
+
+static void near_arrays(const char *what, const char *table, const float *a, const float *b, int64_t n, double tolerance) {
+  for (int64_t i = 0; i < n; i++)
+    if (!(fabs((double)a[i] - (double)b[i]) <= tolerance * (1 + fabs((double)b[i]))) && !(isnan(a[i]) && isnan(b[i])))
+      fail_msg("%s of %s: element %d is %g, the plain loop gives %g", what, table, (int)i, (double)a[i], (double)b[i]);
+}
+
+static void every_table(void **state) {
+  (void)state;
+  enum { N = 5 * 7 * 41 };
+  static float x[N], y[N], z[N], a[N], b[N], s[2][9 * 41];
+  static uint16_t h[N], g[N], o[2][N];
+  const od_cpu_simd *plain = od_cpu_simd_at(0), *t;
+  const float p[2] = {1.5f, -0.25f};
+  noise(x, N, 1, -3, 8), noise(y, N, 2, -1, 7), noise(z, N, 3, -1, 1);
+  x[17] = NAN;
+  plain->to_bf16(h, x, N);
+  plain->to_bf16(g, y, N);
+  for (int k = 1; (t = od_cpu_simd_at(k)) != NULL; k++) {
+    const char *table = t->name;
+#define X(name, n_in, formula)                                                                                        \
+  plain->name(a, x, y, z, N, p);                                                                                      \
+  t->name(b, x, y, z, N, p);                                                                                          \
+  near_arrays(#name, table, b, a, N, 1e-6);
+    OD_SIMD_MAPS(X)
+#undef X
+    t->to_bf16(o[0], x, N);
+    CHECK(memcmp(o[0], h, sizeof h) == 0);
+    t->to_float(b, h, N);
+    plain->to_float(a, h, N);
+    near_arrays("to_float", t->name, b, a, N, 0);
+    CHECK_NEAR(t->sum(y, N), plain->sum(y, N), 1e-3);
+    CHECK_NEAR(t->sum_squares(y, N), plain->sum_squares(y, N), 1e-2);
+    CHECK_NEAR(t->sum_abs(y, N), plain->sum_abs(y, N), 1e-3);
+    x[17] = 0.5f;
+    for (int bf = 0; bf < 2; bf++) {
+      od_simd_rows q = {.x = bf ? (void *)g : (void *)y, .dy = bf ? (void *)g : (void *)x, .c = 41, .lo = 0, .hi = 6, .shift = z, .a = x,
+                        .b = z + 41, .k1 = z + 82, .k0 = x + 41};
+      const od_simd_row_fn f[2][4] = {{plain->bn_sums[bf], plain->bn_grad_sums[bf], plain->bn_apply[bf], plain->bn_grad_apply[bf]},
+                                      {t->bn_sums[bf], t->bn_grad_sums[bf], t->bn_apply[bf], t->bn_grad_apply[bf]}};
+      for (int i = 0; i < 4; i++) {
+        memset(s, 0, sizeof s);
+        memset(o, 0, sizeof o);
+        memset(a, 0, sizeof a);
+        memset(b, 0, sizeof b);
+        for (int w = 0; w < 2; w++) {
+          q.s1 = s[w], q.s2 = s[w] + 41;
+          q.y = bf ? (void *)o[w] : w ? (void *)b : (void *)a;
+          f[w][i](&q, 1, 30);
+        }
+        near_arrays("batch norm sums", t->name, s[1], s[0], 82, 1e-4);
+        if (bf) plain->to_float(a, o[0], N), plain->to_float(b, o[1], N);
+        near_arrays("batch norm", t->name, b, a, N, bf ? 0.01 : 1e-5);
+      }
+      for (int stride = 1; stride <= 2; stride++) {
+        od_simd_dw d = {.n = 1, .h = 5, .w = 7, .c = 41, .oh = stride == 1 ? 5 : 3, .ow = stride == 1 ? 7 : 4, .stride = stride, .pad_top = 1,
+                        .pad_left = 1, .x = q.x, .dy = q.dy, .filter = z};
+        memset(s, 0, sizeof s);
+        for (int w = 0; w < 2; w++) {
+          d.sums = s[w];
+          d.dx = bf ? (void *)o[w] : w ? (void *)b : (void *)a;
+          (w ? t : plain)->dw_weights[bf](&d, 0, d.oh);
+          if (stride == 2) (w ? t : plain)->dw_data_stride2[bf](&d, 0, d.h);
+        }
+        near_arrays("depthwise filter gradient", t->name, s[1], s[0], 9 * 41, 1e-4);
+        if (bf) plain->to_float(a, o[0], N), plain->to_float(b, o[1], N);
+        if (stride == 2) near_arrays("depthwise input gradient", t->name, b, a, N, bf ? 0.01 : 1e-5);
+      }
+    }
+    x[17] = NAN;
+    print_message("%s agrees\n", t->name);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_sample), cmocka_unit_test(every_sample_in_bf16)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_sample), cmocka_unit_test(every_sample_in_bf16), cmocka_unit_test(every_table)};
+  return cmocka_run_group_tests(tests, guard_all, NULL);
 }

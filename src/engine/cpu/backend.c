@@ -6,6 +6,9 @@
 #include "base/report.h"
 #include "engine/cpu/cpu.h"
 
+static bool guards; /* see od_cpu_guard_steps */
+void od_cpu_guard_steps(bool on) { guards = on; }
+
 static bool has_bf16(void) {
   const int isa = (int)dnnl_get_effective_cpu_isa();
   return (isa & (int)dnnl_cpu_isa_avx512_core_bf16) == (int)dnnl_cpu_isa_avx512_core_bf16;
@@ -20,12 +23,13 @@ static void close_cpu(void *ctx) {
   od_free(c);
 }
 
-static od_status open_cpu(void **ctx, const od_engine_options *options) {
+static od_status open_cpu(void **ctx, od_engine_options *options) {
   od_cpu *c;
   OD_TRY(od_new(&c, 1, sizeof *c));
   pthread_mutex_init(&c->lock, NULL);
   c->threads = options->threads;
   c->bf16 = options->precision == OD_MIXED_BF16 && has_bf16();
+  if (!c->bf16) options->precision = OD_FP32; /* the processor has no bfloat16: who asks sees it in the options */
   c->simd = od_cpu_simd_best();
   od_status st;
   OD_GO(st, od_dnnl_status(dnnl_engine_create(&c->engine, dnnl_cpu, 0), "engine"));
@@ -50,7 +54,7 @@ static od_status plan(void **out, void *ctx, const od_plan_request *r) {
   od_cpu *c = ctx;
   int before = enter(c);
   od_cpu_plan *p = NULL;
-  od_status st = od_cpu_plan_new(&p, c, r);
+  od_status st = od_cpu_plan_new(&p, c, r, guards);
   *out = p;
   leave(c, before);
   return st;
@@ -93,11 +97,39 @@ static void bind_values(od_cpu_plan *p, const od_tensor *feeds) {
   for (size_t i = 0; i < p->n_values; i++) p->values[i].data = p->values[p->values[i].root].data;
 }
 
+/* ------------------------------------------------------------------------------------------------------ guards (tests) */
+static void set_guard(char *at) { memset(at, 0xa5, OD_CPU_GUARD); }
+static bool guard_holds(const char *at) {
+  for (int i = 0; i < OD_CPU_GUARD; i++)
+    if ((unsigned char)at[i] != 0xa5) return false;
+  return true;
+}
+
+/* Behind each result in the buffer and behind the scratch of a step; set before it runs, or checked after. */
+static bool each_guard(od_cpu_plan *p, const od_cpu_step *s, bool check) {
+  bool ok = true;
+  for (int k = 0; k < s->n_out; k++) {
+    const od_cpu_value *v = &p->values[p->values[s->out[k]].root];
+    if (v->home != OD_HOME_PLAN) continue;
+    char *at = (char *)v->data + v->bytes;
+    if (check) ok = ok && guard_holds(at);
+    else set_guard(at);
+  }
+  char *at = p->cpu->buffer + s->scratch_at + s->scratch;
+  if (s->scratch && check) ok = ok && guard_holds(at);
+  else if (s->scratch) set_guard(at);
+  return ok;
+}
+
 static od_status run_step(od_cpu_plan *p, od_cpu_step *s, od_key key) {
   for (int k = 0; k < s->n_in; k++) s->data[k] = s->in[k] >= 0 ? p->values[s->in[k]].data : NULL;
   for (int k = 0; k < s->n_out; k++) s->data[s->n_in + k] = p->values[s->out[k]].data;
   od_cpu_call call = {p->cpu, p, s->data, s->data + s->n_in, p->cpu->buffer + s->scratch_at, od_key_mix(s->key, key)};
-  return od_fail_context(s->kernel->run(s->self, &call), "%s (%s)", s->node->name, s->node->op->name);
+  if (p->guarded) (void)each_guard(p, s, false);
+  OD_TRY(od_fail_context(s->kernel->run(s->self, &call), "%s (%s)", s->node->name, s->node->op->name));
+  if (p->guarded && !each_guard(p, s, true))
+    return od_fail(OD_EINVAL, "%s (%s): kernel %s wrote behind its memory", s->node->name, s->node->op->name, s->kernel->name);
+  return OD_OK;
 }
 
 static od_status run_steps(od_cpu_plan *p, od_key key, bool profile) {

@@ -80,6 +80,7 @@ struct od_cpu_plan {
   uint64_t runs;
   int *fetch, *update; /* values; update -1: in place, nothing to copy */
   int guard, guard_step; /* value that must be finite, and after which step it is there; -1: none */
+  bool guarded;
   size_t total;
   char refused[256]; /* why the last node offered was refused by the kernels before it fell to the reference */
 };
@@ -192,7 +193,8 @@ typedef void (*od_cpu_range)(const void *args, int chunk, int64_t begin, int64_t
 void od_cpu_for(int chunks, int64_t n, od_cpu_range f, const void *args);
 
 /* -------------------------------------------------------------------------------------------------------- the planner */
-OD_MUST_CHECK od_status od_cpu_plan_new(od_cpu_plan **out, od_cpu *cpu, const od_plan_request *r);
+/* guarded: pieces of memory have guard bytes behind them, checked after every step. */
+OD_MUST_CHECK od_status od_cpu_plan_new(od_cpu_plan **out, od_cpu *cpu, const od_plan_request *r, bool guarded);
 void od_cpu_plan_free(od_cpu_plan *p);
 /* Lifetimes, in-place results, offsets (memory.c). */
 OD_MUST_CHECK od_status od_cpu_plan_layout(od_cpu_plan *p);
@@ -200,5 +202,9 @@ OD_MUST_CHECK od_status od_cpu_plan_layout(od_cpu_plan *p);
 bool od_cpu_updated(const od_cpu_plan *p, int variable);
 /* The variable behind a value, or NULL. */
 const od_variable *od_cpu_variable(const od_cpu_plan *p, od_value v);
+
+/* For tests, process-wide: plans made from now on are guarded. */
+enum { OD_CPU_GUARD = 64 };
+void od_cpu_guard_steps(bool on);
 
 #endif

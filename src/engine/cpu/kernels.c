@@ -21,6 +21,8 @@
   X(reduce_sum)                                                                                                       \
   X(norm)                                                                                                             \
   X(copy)                                                                                                             \
+  X(crop)                                                                                                             \
+  X(crop_grad)                                                                                                        \
   X(miner)                                                                                                            \
   X(rows)                                                                                                             \
   X(ref)

@@ -116,14 +116,15 @@ od_status od_cpu_plan_layout(od_cpu_plan *p) {
   results_in_place(p);
   od_piece *pieces;
   size_t n = 0;
+  const size_t guard = p->guarded ? OD_CPU_GUARD : 0;
   OD_TRY(od_new(&pieces, p->n_values + p->n_steps + 1, sizeof *pieces));
   for (size_t i = 0; i < p->n_values; i++) {
     od_cpu_value *v = &p->values[i];
     v->root = root_of(p, (int)i);
-    if (v->root == (int)i && v->home == OD_HOME_PLAN && v->first >= 0) pieces[n++] = (od_piece){v->bytes, v->first, v->last, 0};
+    if (v->root == (int)i && v->home == OD_HOME_PLAN && v->first >= 0) pieces[n++] = (od_piece){v->bytes + guard, v->first, v->last, 0};
   }
   for (size_t i = 0; i < p->n_steps; i++)
-    if (p->steps[i].scratch) pieces[n++] = (od_piece){p->steps[i].scratch, (int)i, (int)i, 0};
+    if (p->steps[i].scratch) pieces[n++] = (od_piece){p->steps[i].scratch + guard, (int)i, (int)i, 0};
   od_status st = od_plan_memory(&p->total, pieces, n);
   n = 0;
   for (size_t i = 0; i < p->n_values; i++) {

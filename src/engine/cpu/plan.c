@@ -122,17 +122,20 @@ int od_cpu_give(od_cpu_draft *d, od_value v, od_dtype dtype, int alias) {
   return push(d, &d->out, &d->n_out, &d->cap_out, (od_cpu_operand){v, dtype, alias});
 }
 
-/* Inputs of which gradient ops read the shape alone (the headers of ops/ say so). */
+/* Inputs of which ops read the shape alone (the headers of ops/ say so). */
 bool od_cpu_shape_only(const od_op *op, int input) {
   static const struct {
     const char *op;
-    int from;
-  } list[] = {{"conv2d_grad_input", 2},  {"conv2d_grad_filter", 2},  {"depthwise_conv2d_grad_input", 2},
-              {"depthwise_conv2d_grad_filter", 2}, {"avg_pool_grad", 1}, {"sum_like", 1}, {"broadcast_like", 1},
-              {"reduce_sum_grad", 1},    {"reduce_mean_grad", 1},    {"reshape_like", 1}, {"concat_grad", 1},
-              {"slice_grad", 1},         {"gather_grad", 2},         {"tile_grad", 1}, {"ones_like", 0}, {"zeros_like", 0}};
+    int from, to; /* inputs [from, to] */
+  } list[] = {{"conv2d_grad_input", 2, 2},  {"conv2d_grad_filter", 2, 2}, {"depthwise_conv2d_grad_input", 2, 2},
+              {"depthwise_conv2d_grad_filter", 2, 2}, {"avg_pool_grad", 1, 1}, {"sum_like", 1, 1}, {"broadcast_like", 1, 1},
+              {"reduce_sum_grad", 1, 1}, {"reduce_mean_grad", 1, 1}, {"reshape_like", 1, 1}, {"concat_grad", 1, 1 << 20},
+              {"slice_grad", 1, 1}, {"gather_grad", 2, 2}, {"tile_grad", 1, 1}, {"ones_like", 0, 0}, {"zeros_like", 0, 0},
+              {"crop_and_resize_grad", 1, 1}, {"ssd_anchors", 0, 1 << 20}, {"grid_anchors", 0, 1 << 20},
+              {"multiscale_anchors", 0, 1 << 20}, {"flexible_anchors", 0, 1 << 20}, {"boxes_to_absolute", 1, 1},
+              {"boxes_to_normalized", 1, 1}, {"clip_window", 1, 1}};
   for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-    if (strcmp(list[i].op, op->name) == 0) return input >= list[i].from;
+    if (strcmp(list[i].op, op->name) == 0) return input >= list[i].from && input <= list[i].to;
   return false;
 }
 
@@ -364,11 +367,12 @@ static od_status make_ends(od_cpu_plan *p) {
   return OD_OK;
 }
 
-od_status od_cpu_plan_new(od_cpu_plan **out, od_cpu *cpu, const od_plan_request *r) {
+od_status od_cpu_plan_new(od_cpu_plan **out, od_cpu *cpu, const od_plan_request *r, bool guarded) {
   od_cpu_plan *p;
   OD_TRY(od_new(&p, 1, sizeof *p));
   p->r = *r;
   p->cpu = cpu;
+  p->guarded = guarded;
   od_status st;
   OD_GO(st, od_arena_new(&p->arena));
   OD_GO(st, count_uses(p));

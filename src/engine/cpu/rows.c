@@ -22,7 +22,6 @@ static const rule rules[] = {
     {"decode_boxes", false, {0, 3}, {0}, 0},
     {"encode_boxes", false, {0, 3, 0}, {0}, 0},
     {"resize_image", false, {4}, {0}, 0},
-    {"crop_and_resize", false, {-1, 2, 1}, {0}, 0},
     {"classification_loss", true, {0}, {1, 1, 1}, 1},
     {"classification_loss_grad", true, {0}, {1, 1, 1, 1}, 1},
     {"localization_loss", true, {0}, {1, 1, 0}, 0},
@@ -32,7 +31,7 @@ static const rule rules[] = {
     {"softmax_grad", true, {0}, {1, 1}, 1},
     {"log_softmax_grad", true, {0}, {1, 1}, 1},
 };
-static const char *const names[] = {"match_anchors", "assign_targets", "nms", "decode_boxes", "encode_boxes", "resize_image", "crop_and_resize",
+static const char *const names[] = {"match_anchors", "assign_targets", "nms", "decode_boxes", "encode_boxes", "resize_image",
                                     "classification_loss", "classification_loss_grad", "localization_loss", "localization_loss_grad",
                                     "softmax", "log_softmax", "softmax_grad", "log_softmax_grad", NULL};
 
@@ -91,6 +90,8 @@ static bool match(od_cpu_draft *d) {
     s->cut[k] = cut_in(s, &own, k, t);
     if (r->flat && !s->cut[k]) return od_cpu_refuse(d, "an input does not go along");
   }
+  /* without windows the whole batch's extent clips */
+  if (od_cpu_is(n, "nms") && !od_has(n->in[2]) && s->rows > 1) return od_cpu_refuse(d, "no clip window");
   bool any = false;
   for (int k = 0; k < n->n_in; k++) any = any || s->cut[k];
   if (!any) return od_cpu_refuse(d, "no rows in front");

@@ -88,6 +88,8 @@ typedef struct {
   od_simd_dw_fn dw_data_stride2[2];
   /* dx += rest where x == y, and rest is used up there. */
   void (*max_grad)(float *dx, float *rest, const float *x, const float *y, int64_t n);
+  /* Bilinear mean of four corners (top left, top right, bottom left, bottom right), u to the right, v down. */
+  void (*bilinear)(float *y, const float *const *corners, float u, float v, int64_t n);
   /* Does one of n boxes, given by coordinate (ymin, xmin, ymax, xmax, area), overlap `box` (the same five) with an IoU that may
    * be above the threshold? Errs on the side of yes. */
   bool (*overlaps)(const float *const *boxes, const float *box, int64_t n, float threshold);

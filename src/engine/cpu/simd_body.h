@@ -167,6 +167,14 @@ static void max_grad(float *dx, float *rest, const float *x, const float *y, int
   }
 }
 
+static void bilinear(float *y, const float *const *corners, float u, float v, int64_t n) {
+  const float *a = corners[0], *b = corners[1], *c = corners[2], *d = corners[3];
+  EACH(i, n) {
+    const float above = a[i] + (b[i] - a[i]) * u, below = c[i] + (d[i] - c[i]) * u;
+    y[i] = above + (below - above) * v;
+  }
+}
+
 static bool overlaps(const float *const *boxes, const float *box, int64_t n, float threshold) {
   const float *y0 = boxes[0], *x0 = boxes[1], *y1 = boxes[2], *x1 = boxes[3], *area = boxes[4];
   const float by0 = box[0], bx0 = box[1], by1 = box[2], bx1 = box[3], barea = box[4];
@@ -244,5 +252,5 @@ const od_cpu_simd OD_SIMD_TABLE = {
     .bn_grad_sums = {bn_grad_sums_f, bn_grad_sums_b}, .bn_grad_apply = {bn_grad_apply_f, HALF(bn_grad_apply, bn_grad_apply_b)},
     .row_sums = {row_sums_f, row_sums_b},
     .dw_weights = {dw_weights_f, dw_weights_b}, .dw_data_stride2 = {dw_data2_f, dw_data2_b},
-    .max_grad = max_grad, .overlaps = overlaps, .momentum = momentum, .rmsprop = rmsprop, .adam = adam, .moving_average = moving_average, .axpy = axpy,
+    .max_grad = max_grad, .bilinear = bilinear, .overlaps = overlaps, .momentum = momentum, .rmsprop = rmsprop, .adam = adam, .moving_average = moving_average, .axpy = axpy,
 };

@@ -30,7 +30,7 @@ typedef struct {
   size_t total;
 } plan;
 
-static od_status open_ref(void **ctx, const od_engine_options *options) {
+static od_status open_ref(void **ctx, od_engine_options *options) {
   (void)options; /* one thread, fp32, whatever is asked: this is the yardstick */
   return od_new(ctx, 1, sizeof(context));
 }
