@@ -73,6 +73,9 @@ $(BUILD)/obj/%.o: src/%.c | $(PROTO_H)
 	@mkdir -p $(@D)
 	@echo "  cc $<"; $(CC) $(CFLAGS_ALL) $(WARN) -c $< -o $@
 
+# Every training picture goes through these loops: worth the larger code.
+$(BUILD)/obj/image/resize.o: OPT = -O3
+
 # Our own kernels may use what the processor has (chosen at run time) and want loops unrolled.
 $(BUILD)/obj/engine/cpu/%.o: OPT = -O3 -ffp-contract=fast
 

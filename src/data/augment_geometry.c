@@ -127,6 +127,20 @@ static void mirror_columns(void *data, size_t rows, size_t width, size_t pixel) 
   for (size_t y = 0; y < rows; y++) mirror_rows((uint8_t *)data + y * width * pixel, width, pixel);
 }
 
+/* The same for RGB floats, which is what is done to every second picture. */
+static void mirror_rgb(float *data, size_t rows, size_t width) {
+  for (size_t y = 0; y < rows; y++, data += 3 * width)
+    for (float *a = data, *b = data + 3 * (width - 1); a < b; a += 3, b -= 3) {
+      float t0 = a[0], t1 = a[1], t2 = a[2];
+      a[0] = b[0];
+      a[1] = b[1];
+      a[2] = b[2];
+      b[0] = t0;
+      b[1] = t1;
+      b[2] = t2;
+    }
+}
+
 /* Keypoint i of each box takes the place of keypoint permutation[i]. */
 static od_status permute_keypoints(od_truth *t, const int32_t *permutation, size_t n) {
   if (!t->keypoints) return OD_OK;
@@ -173,8 +187,11 @@ static od_status horizontal_run(od_picture *s, const void *message, od_key key) 
   const horizontal *m = message;
   if (!(od_rng_f32(key, 0) < m->probability)) return OD_OK;
   od_truth *t = &s->truth;
-  mirror_columns(s->image.data, (size_t)s->image.height, (size_t)s->image.width,
-                 (size_t)s->image.channels * sizeof(float));
+  size_t height = (size_t)s->image.height, width = (size_t)s->image.width, channels = (size_t)s->image.channels;
+  if (channels == 3)
+    mirror_rgb(s->image.data, height, width);
+  else
+    mirror_columns(s->image.data, height, width, channels * sizeof(float));
   if (t->masks) mirror_columns(t->masks, (size_t)t->count * (size_t)t->mask_height, (size_t)t->mask_width, 1);
   for (int i = 0; i < t->count; i++) {
     float *b = t->boxes + 4 * i, xmin = b[1];

@@ -77,20 +77,43 @@ void od_batch_free(od_batch *b) {
   memset(b, 0, sizeof *b);
 }
 
+void od_batch_clear(od_batch *b) {
+  for (int i = 0; b->samples && i < b->count; i++) od_picture_free(&b->samples[i]);
+  b->count = 0;
+}
+
+/* A zeroed tensor of this shape; the memory of the batch before serves again when it fits. Pictures are not zeroed then:
+ * their padding is. */
+static od_status renew(od_tensor *t, od_dtype dtype, od_shape shape, bool zero) {
+  if (t->data && t->dtype == dtype && od_shape_equal(&t->shape, &shape)) {
+    if (zero) memset(t->data, 0, od_tensor_bytes(t));
+    return OD_OK;
+  }
+  od_tensor_free(t);
+  return od_tensor_new(t, dtype, &shape);
+}
+
+/* One picture at the upper left of its place [h, w, c], the rest zero. */
+static void place_image(float *out, const od_fimage *im, int h, int w) {
+  size_t c = (size_t)im->channels, row = (size_t)im->width * c, out_row = (size_t)w * c;
+  for (int y = 0; y < im->height; y++, out += out_row) {
+    memcpy(out, im->data + (size_t)y * row, row * sizeof *out);
+    memset(out + row, 0, (out_row - row) * sizeof *out);
+  }
+  memset(out, 0, (size_t)(h - im->height) * out_row * sizeof *out);
+}
+
 static od_status stack_images(od_batch *b) {
   int h = 0, w = 0, c = b->samples[0].image.channels;
   for (int i = 0; i < b->count; i++) {
     if (b->samples[i].image.height > h) h = b->samples[i].image.height;
     if (b->samples[i].image.width > w) w = b->samples[i].image.width;
   }
-  OD_TRY(od_tensor_new(&b->images, OD_F32, &OD_SHAPE(b->count, h, w, c)));
-  OD_TRY(od_tensor_new(&b->true_shapes, OD_I32, &OD_SHAPE(b->count, 3)));
+  OD_TRY(renew(&b->images, OD_F32, OD_SHAPE(b->count, h, w, c), false));
+  OD_TRY(renew(&b->true_shapes, OD_I32, OD_SHAPE(b->count, 3), true));
   for (int i = 0; i < b->count; i++) {
     od_picture *s = &b->samples[i];
-    float *out = (float *)b->images.data + (size_t)i * (size_t)h * (size_t)w * (size_t)c;
-    size_t row = (size_t)s->image.width * (size_t)c;
-    for (int y = 0; y < s->image.height; y++)
-      memcpy(out + (size_t)y * (size_t)w * (size_t)c, s->image.data + (size_t)y * row, row * sizeof *out);
+    place_image((float *)b->images.data + (size_t)i * (size_t)h * (size_t)w * (size_t)c, &s->image, h, w);
     int32_t *shape = (int32_t *)b->true_shapes.data + 3 * i;
     shape[0] = s->true_height;
     shape[1] = s->true_width;
@@ -175,16 +198,16 @@ od_status od_batch_assemble(od_batch *b, const od_input_options *o) {
   OD_TRY(stack_images(b));
   int n = b->count, rows = rows_needed(b, o), k = o->num_classes > 0 ? o->num_classes : 1;
   const od_truth *first = &b->samples[0].truth;
-  OD_TRY(od_tensor_new(&b->num_boxes, OD_I32, &OD_SHAPE(n)));
-  OD_TRY(od_tensor_new(&b->boxes, OD_F32, &OD_SHAPE(n, rows, 4)));
-  OD_TRY(od_tensor_new(&b->classes, OD_I32, &OD_SHAPE(n, rows)));
-  OD_TRY(od_tensor_new(&b->class_targets, OD_F32, &OD_SHAPE(n, rows, k)));
-  OD_TRY(od_tensor_new(&b->weights, OD_F32, &OD_SHAPE(n, rows)));
+  OD_TRY(renew(&b->num_boxes, OD_I32, OD_SHAPE(n), true));
+  OD_TRY(renew(&b->boxes, OD_F32, OD_SHAPE(n, rows, 4), true));
+  OD_TRY(renew(&b->classes, OD_I32, OD_SHAPE(n, rows), true));
+  OD_TRY(renew(&b->class_targets, OD_F32, OD_SHAPE(n, rows, k), true));
+  OD_TRY(renew(&b->weights, OD_F32, OD_SHAPE(n, rows), true));
   if (first->masks)
-    OD_TRY(od_tensor_new(&b->masks, OD_F32, &OD_SHAPE(n, rows, b->images.shape.dim[1], b->images.shape.dim[2])));
+    OD_TRY(renew(&b->masks, OD_F32, OD_SHAPE(n, rows, b->images.shape.dim[1], b->images.shape.dim[2]), true));
   if (first->keypoints) {
-    OD_TRY(od_tensor_new(&b->keypoints, OD_F32, &OD_SHAPE(n, rows, first->keypoints_per_box, 2)));
-    OD_TRY(od_tensor_new(&b->visibilities, OD_F32, &OD_SHAPE(n, rows, first->keypoints_per_box)));
+    OD_TRY(renew(&b->keypoints, OD_F32, OD_SHAPE(n, rows, first->keypoints_per_box, 2), true));
+    OD_TRY(renew(&b->visibilities, OD_F32, OD_SHAPE(n, rows, first->keypoints_per_box), true));
   }
   for (int64_t i = 0; i < (int64_t)n * rows; i++) ((int32_t *)b->classes.data)[i] = -1;
   for (int i = 0; i < n; i++) OD_TRY(fill_rows(b, i, rows, o));

@@ -203,7 +203,9 @@ static od_status next_sample(od_input_queue *in, od_picture *sample) {
 }
 
 od_status od_input_next(od_input_queue *in, od_batch *out) {
-  od_batch_free(out);
+  od_batch_clear(out);
+  od_free(out->samples);
+  out->samples = NULL;
   OD_TRY(od_new(&out->samples, (size_t)in->o.batch_size, sizeof *out->samples));
   od_status st = OD_OK;
   while (out->count < in->o.batch_size && (st = next_sample(in, &out->samples[out->count])) == OD_OK) out->count++;

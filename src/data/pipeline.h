@@ -66,7 +66,7 @@ typedef struct {
   od_tensor visibilities;  /* f32 [N, M, P]; the same */
 } od_batch;
 
-/* Takes the next batch; *out is overwritten, its earlier content freed (start from zeroes). Pictures of different sizes
+/* Takes the next batch; *out is overwritten, its earlier memory freed or used again (start from zeroes). Pictures of different sizes
  * in one batch are padded with zeroes to the largest. OD_END: all epochs are done. A bad record is an error that names
  * file and record, or is skipped and counted. */
 OD_MUST_CHECK od_status od_input_next(od_input_queue *in, od_batch *out);

@@ -16,6 +16,8 @@ OD_MUST_CHECK od_status od_check_boxes(const od_truth *t);
 /* Coordinates relative to height x width become relative to a frame that continues to out_height x out_width. */
 void od_reframe(od_truth *t, int height, int width, int out_height, int out_width);
 
+/* Frees the samples; the tensors' memory stays for the next batch. */
+void od_batch_clear(od_batch *b);
 /* Fills the tensors of a batch from its samples. */
 OD_MUST_CHECK od_status od_batch_assemble(od_batch *b, const od_input_options *o);
 

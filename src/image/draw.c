@@ -1,5 +1,5 @@
 /* Boxes, masks, labels. Coordinates follow the original: lines centred on the box's edges, the label's box as wide as the
- * text with a margin of 5 % of its height. (The original lets stacked labels overlap by four margins; ours do not.) */
+ * text with a margin of 5 % of its height. (The original lets stacked labels overlap by four margins and puts labels below the picture; ours do not.) */
 #include "image/draw.h"
 
 #include <math.h>
@@ -69,6 +69,7 @@ static void labels(od_image *im, const od_drawing *items, size_t n, size_t first
     total += h + 2 * (int)ceilf(0.05f * (float)h);
   }
   int at = r.top > total ? r.top - total : r.bottom;
+  if (at == r.bottom && r.bottom + total > im->height) at = r.top > 0 ? r.top : 0; /* no room outside: inside */
   for (size_t i = first; i < n; i++) {
     if (!same_box(&items[i], &items[first]) || !items[i].label) continue;
     od_font_measure(&w, &h, font, items[i].label);

@@ -35,7 +35,7 @@ typedef struct {
 
 /* Draws masks (40 % colour), boxes `thickness` pixels wide and labels on an RGB picture in the order given. Boxes of equal
  * coordinates are drawn once, in the last one's colour, with their labels stacked. A label stands above its box where
- * there is room, else below. Parts outside the picture are cut off; NaN boxes are left out. font may be NULL. */
+ * there is room, else below, else inside. Parts outside the picture are cut off; NaN boxes are left out. font may be NULL. */
 OD_MUST_CHECK od_status od_draw(od_image *image, const od_drawing *items, size_t n, int thickness, od_font *font);
 
 /* A filled dot (keypoints), centre normalised. */
