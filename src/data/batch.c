@@ -10,6 +10,9 @@ od_status od_check_input_options(const od_input_options *o) {
   const ObjectDetection__Protos__InputReader *r = o->reader;
   if (!r || !r->tf_record_input_reader || r->tf_record_input_reader->n_input_path == 0)
     return od_fail(OD_EINVAL, "the input reader has no tf_record_input_reader { input_path: ... }");
+  if (o->merge_multiple_boxes && (o->use_multiclass_scores || r->load_instance_masks || r->num_keypoints > 0))
+    return od_fail(OD_EINVAL,
+                   "merge_multiple_label_boxes goes with boxes alone, not with multiclass scores, masks or keypoints");
   if (o->batch_size < 1) return od_fail(OD_EINVAL, "batch_size is %d, at least 1 is needed", o->batch_size);
   const struct {
     bool set;
@@ -31,7 +34,11 @@ od_status od_check_input_options(const od_input_options *o) {
   return OD_OK;
 }
 
-od_status od_check_truth(const od_truth *t, int num_classes) {
+od_status od_check_truth(const od_truth *t, const od_input_options *o) {
+  int num_classes = o->num_classes;
+  if (o->use_multiclass_scores && t->scores && t->scores_per_box != num_classes)
+    return od_fail(OD_EDATA, "image/object/class/multiclass_scores has %d scores a box, the model num_classes %d",
+                   t->scores_per_box, num_classes);
   for (int i = 0; i < t->count; i++)
     if (num_classes > 0 && t->classes[i] > num_classes)
       return od_fail(OD_EDATA,
@@ -135,17 +142,16 @@ static int rows_needed(const od_batch *b, const od_input_options *o) {
 
 static void set_targets(float *out, const od_truth *t, int row, int classes, const od_input_options *o) {
   if (o->use_multiclass_scores && t->scores) {
-    int n = t->scores_per_box < classes ? t->scores_per_box : classes;
-    memcpy(out, t->scores + (size_t)row * (size_t)t->scores_per_box, (size_t)n * sizeof *out);
+    memcpy(out, t->scores + (size_t)row * (size_t)classes, (size_t)classes * sizeof *out);
   } else if (t->classes[row] >= 1 && t->classes[row] <= classes) {
     out[t->classes[row] - 1] = 1;
   }
 }
 
-/* Box coordinates as the original merges them: equal to one part in 10000. */
+/* Equal boxes as the original finds them: coordinates cut to 9999ths. */
 static bool same_place(const float *a, const float *b) {
   for (int k = 0; k < 4; k++)
-    if (lrintf(a[k] * 10000) != lrintf(b[k] * 10000)) return false;
+    if ((int64_t)(a[k] * 9999.0f) != (int64_t)(b[k] * 9999.0f)) return false;
   return true;
 }
 

@@ -93,7 +93,7 @@ static od_status make_sample(const od_input_queue *in, od_picture *s, workspace 
   if (!s->origin) return OD_ENOMEM;
   uint64_t epoch = ticket / od_records_count(in->records);
   od_key key = od_key_mix(od_key_mix(od_key_mix(od_key_mix(in->key, in->o.seed), epoch), place->file), place->number);
-  if (st == OD_OK) st = od_check_truth(&s->truth, in->o.num_classes);
+  if (st == OD_OK) st = od_check_truth(&s->truth, &in->o);
   if (st == OD_OK) st = od_drop_unusable(&s->truth);
   if (st == OD_OK) st = prepare_pixels(in, s, key);
   if (st == OD_OK) st = od_check_boxes(&s->truth);

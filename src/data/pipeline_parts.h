@@ -7,8 +7,8 @@
 /* Refuses what cannot be meant, and options of the reader that are not there yet, by name. */
 OD_MUST_CHECK od_status od_check_input_options(const od_input_options *o);
 
-/* Ids beyond num_classes (when positive) are an error that names box and id. */
-OD_MUST_CHECK od_status od_check_truth(const od_truth *t, int num_classes);
+/* Ids beyond num_classes (when positive) are an error that names box and id; so are scores for another number of classes. */
+OD_MUST_CHECK od_status od_check_truth(const od_truth *t, const od_input_options *o);
 /* Drops boxes with NaN coordinates and of unknown classes, as the original does before augmentation. */
 OD_MUST_CHECK od_status od_drop_unusable(od_truth *t);
 /* ymax >= ymin and xmax >= xmin, or an error that names the box. */

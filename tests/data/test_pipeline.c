@@ -274,6 +274,77 @@ static void bad_records_stop_or_are_counted(void **state) {
   od_input_free(in);
 }
 
+/* One record: three boxes, the first two nearly the same place with two classes, scores for each. */
+static const char *write_scores(const char *dir) {
+  static char out[512];
+  snprintf(out, sizeof out, "%s/scores.record", dir);
+  od_record_writer *w;
+  od_example_builder *b;
+  od_image im;
+  od_str png = OD_STR_INIT, bytes = OD_STR_INIT;
+  CHECK_OK(od_image_new(&im, 8, 8, 3));
+  memset(im.data, 50, 192);
+  CHECK_OK(od_png_encode(&png, &im));
+  od_image_free(&im);
+  CHECK_OK(od_record_writer_open(&w, out, NULL));
+  CHECK_OK(od_example_builder_new(&b));
+  od_example_add_bytes(b, "image/encoded", png.data, png.len);
+  od_example_add_floats(b, "image/object/bbox/ymin", (float[]){0.1f, 0.100005f, 0.2f}, 3);
+  od_example_add_floats(b, "image/object/bbox/xmin", (float[]){0.1f, 0.1f, 0.2f}, 3);
+  od_example_add_floats(b, "image/object/bbox/ymax", (float[]){0.5f, 0.5f, 0.6f}, 3);
+  od_example_add_floats(b, "image/object/bbox/xmax", (float[]){0.7f, 0.7f, 0.8f}, 3);
+  od_example_add_int64s(b, "image/object/class/label", (int64_t[]){1, 3, 2}, 3);
+  od_example_add_floats(b, "image/object/class/multiclass_scores", (float[]){0.1f, 0.2f, 0.7f, 0, 0.5f, 0.5f, 1, 0, 0},
+                        9);
+  CHECK_OK(od_example_builder_finish(b, &bytes));
+  CHECK_OK(od_record_write(w, bytes.data, bytes.len));
+  CHECK_OK(od_record_writer_close(w));
+  od_example_builder_free(b);
+  od_str_free(&png);
+  od_str_free(&bytes);
+  return out;
+}
+
+static void boxes_of_several_classes_and_scores(void **state) {
+  (void)state;
+  const char *record = write_scores(od_test_dir());
+  od_input_options o = options_for(record, 1);
+  od_input_queue *in;
+  od_batch b = {0};
+  o.merge_multiple_boxes = true;
+  o.max_boxes = 2;
+  CHECK_OK(od_input_open(&in, &o));
+  CHECK_OK(od_input_next(in, &b));
+  const float *t = b.class_targets.data;
+  CHECK(((int32_t *)b.num_boxes.data)[0] == 2 && b.boxes.shape.dim[1] == 4); /* three boxes come: rows are doubled */
+  CHECK(t[0] == 1 && t[1] == 0 && t[2] == 1 && t[4] == 1 && t[3] == 0);
+  CHECK_NEAR(((float *)b.boxes.data)[4], 0.2, 1e-7);
+  od_input_free(in);
+  o.merge_multiple_boxes = false;
+  o.use_multiclass_scores = true;
+  reader.load_multiclass_scores = true;
+  CHECK_OK(od_input_open(&in, &o));
+  CHECK_OK(od_input_next(in, &b));
+  t = b.class_targets.data;
+  CHECK(((int32_t *)b.num_boxes.data)[0] == 3 && t[2] == 0.7f && t[3] == 0 && t[4] == 0.5f && t[6] == 1);
+  od_input_free(in);
+  o.num_classes = 4;
+  CHECK_OK(od_input_open(&in, &o));
+  CHECK_FAILS(od_input_next(in, &b), OD_EDATA, "3 scores a box");
+  od_input_free(in);
+  o.merge_multiple_boxes = true;
+  CHECK_FAILS(od_input_open(&in, &o), OD_EINVAL, "merge_multiple_label_boxes");
+  /* Cut off instead of doubled. */
+  o = options_for(record, 1);
+  o.max_boxes = 2;
+  o.clip_boxes = true;
+  CHECK_OK(od_input_open(&in, &o));
+  CHECK_OK(od_input_next(in, &b));
+  CHECK(((int32_t *)b.num_boxes.data)[0] == 2 && b.boxes.shape.dim[1] == 2);
+  od_batch_free(&b);
+  od_input_free(in);
+}
+
 static void mistakes_are_named(void **state) {
   (void)state;
   od_input_queue *in;
@@ -343,10 +414,15 @@ static void real_records_come_through(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(order_is_the_seed_s_whatever_the_threads), cmocka_unit_test(a_resumed_run_sees_the_same),
-      cmocka_unit_test(evaluation_goes_through_the_file_once),    cmocka_unit_test(batches_hold_what_the_model_takes),
-      cmocka_unit_test(bad_records_stop_or_are_counted),          cmocka_unit_test(mistakes_are_named),
-      cmocka_unit_test(shapes_ahead_are_the_shapes_that_come),    cmocka_unit_test(real_records_come_through),
+      cmocka_unit_test(order_is_the_seed_s_whatever_the_threads),
+      cmocka_unit_test(a_resumed_run_sees_the_same),
+      cmocka_unit_test(evaluation_goes_through_the_file_once),
+      cmocka_unit_test(batches_hold_what_the_model_takes),
+      cmocka_unit_test(bad_records_stop_or_are_counted),
+      cmocka_unit_test(boxes_of_several_classes_and_scores),
+      cmocka_unit_test(mistakes_are_named),
+      cmocka_unit_test(shapes_ahead_are_the_shapes_that_come),
+      cmocka_unit_test(real_records_come_through),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
