@@ -104,7 +104,7 @@ od_status od_nms_from_config(od_nms_params *out, const od_pb_nms *n) {
   *out = (od_nms_params){.score_threshold = n->score_threshold, .iou_threshold = n->iou_threshold,
                          .max_per_class = n->max_detections_per_class, .max_total = n->max_total_detections,
                          .change_coordinate_frame = n->change_coordinate_frame, .class_agnostic = n->use_class_agnostic_nms,
-                         .soft_nms_sigma = n->soft_nms_sigma, .static_shapes = n->use_static_shapes};
+                         .soft_nms_sigma = n->use_hard_nms ? 0 : n->soft_nms_sigma, .static_shapes = n->use_static_shapes};
   return OD_OK;
 }
 
