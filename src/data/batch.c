@@ -26,7 +26,6 @@ od_status od_check_input_options(const od_input_options *o) {
       {r->load_track_id, "load_track_id"},
       {r->load_keypoint_depth_features, "load_keypoint_depth_features"},
       {r->use_keypoint_label_map, "use_keypoint_label_map"},
-      {r->expand_labels_hierarchy, "expand_labels_hierarchy"},
       {r->n_sample_from_datasets_weights > 0, "sample_from_datasets_weights"},
   };
   for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)

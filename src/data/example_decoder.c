@@ -226,6 +226,87 @@ static od_status set_classes(const decoder *d) {
   return OD_OK;
 }
 
+/* Each box once for every ancestor of its class and its class itself, ids ascending. */
+static od_status expand_boxes(const decoder *d) {
+  od_truth *t = &d->s->truth;
+  int ids = od_label_map_max_id(d->o->labels) + 1, n = 0, *rows = NULL;
+  int32_t *classes = NULL;
+  bool *in = NULL;
+  od_status st = OD_OK;
+  size_t room;
+  if (!od_mul_ok(&room, (size_t)t->count + 1, (size_t)ids))
+    return od_fail(OD_EDATA, "%d boxes are too many to expand", t->count);
+  OD_GO(st, od_new(&rows, room, sizeof *rows));
+  OD_GO(st, od_new(&classes, room, sizeof *classes));
+  OD_GO(st, od_new(&in, (size_t)ids, sizeof *in));
+  for (int i = 0; i < t->count; i++) {
+    memset(in, 0, (size_t)ids * sizeof *in);
+    od_label_map_related(in, d->o->labels, t->classes[i], false);
+    for (int k = 0; k < ids; k++) {
+      if (!in[k]) continue;
+      rows[n] = i;
+      classes[n++] = k;
+    }
+  }
+  OD_GO(st, od_truth_gather(t, rows, n));
+  memcpy(t->classes, classes, (size_t)n * sizeof *classes);
+done:
+  od_free(rows);
+  od_free(classes);
+  od_free(in);
+  return st;
+}
+
+/* Labels of the whole picture: those of this confidence (1 present, 0 verified absent) become all that follow from them, in
+ * ascending order behind the others. */
+static od_status expand_picture(const decoder *d, float confidence, bool descendants) {
+  od_picture *s = d->s;
+  int ids = od_label_map_max_id(d->o->labels) + 1, n = 0;
+  size_t room = (size_t)s->image_class_count + (size_t)ids;
+  bool *in = NULL;
+  int32_t *classes = NULL;
+  float *confidences = NULL;
+  od_status st = OD_OK;
+  OD_GO(st, od_new(&in, (size_t)ids, sizeof *in));
+  OD_GO(st, od_new(&classes, room, sizeof *classes));
+  OD_GO(st, od_new(&confidences, room, sizeof *confidences));
+  for (int i = 0; i < s->image_class_count; i++) {
+    if (s->image_confidences[i] == confidence) {
+      od_label_map_related(in, d->o->labels, s->image_classes[i], descendants);
+    } else {
+      confidences[n] = s->image_confidences[i];
+      classes[n++] = s->image_classes[i];
+    }
+  }
+  for (int k = 0; k < ids; k++) {
+    if (!in[k]) continue;
+    confidences[n] = confidence;
+    classes[n++] = k;
+  }
+  od_free(s->image_classes);
+  od_free(s->image_confidences);
+  s->image_classes = classes;
+  s->image_confidences = confidences;
+  s->image_class_count = n;
+  classes = NULL;
+  confidences = NULL;
+done:
+  od_free(in);
+  od_free(classes);
+  od_free(confidences);
+  return st;
+}
+
+static od_status expand(const decoder *d) {
+  if (!d->o->labels) return od_fail(OD_EINVAL, "expand_labels_hierarchy needs a label map");
+  if (d->s->truth.masks || d->s->truth.keypoints)
+    return od_fail(OD_EUNSUPPORTED, "expand_labels_hierarchy goes with boxes alone, not with masks or keypoints");
+  OD_TRY(expand_boxes(d));
+  if (!d->s->image_confidences) return OD_OK;
+  OD_TRY(expand_picture(d, 1, false));
+  return expand_picture(d, 0, true);
+}
+
 od_status od_example_decode(od_picture *out, od_example *ex, const void *bytes, size_t size,
                             const od_decode_options *o) {
   memset(out, 0, sizeof *out);
@@ -239,7 +320,5 @@ od_status od_example_decode(od_picture *out, od_example *ex, const void *bytes, 
   OD_TRY(read_boxes(&d, side));
   OD_TRY(read_truth(&d, side));
   OD_TRY(set_classes(&d));
-  if (o->expand_hierarchy)
-    return od_fail(OD_EUNSUPPORTED, "expand_labels_hierarchy is not there yet: expand the labels when making records");
-  return OD_OK;
+  return o->expand_hierarchy ? expand(&d) : OD_OK;
 }

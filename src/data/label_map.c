@@ -164,6 +164,18 @@ const char *od_label_map_name(const od_label_map *m, int id, bool display) {
   return NULL;
 }
 
+void od_label_map_related(bool *in, const od_label_map *m, int id, bool descendants) {
+  if (id >= 1 && id <= m->max_id) in[id] = true;
+  for (size_t i = 0; i < m->message->n_item; i++) {
+    const item *it = m->message->item[i];
+    if (it->id != id) continue;
+    size_t n = descendants ? it->n_descendant_ids : it->n_ancestor_ids;
+    const int32_t *related = descendants ? it->descendant_ids : it->ancestor_ids;
+    for (size_t k = 0; k < n; k++)
+      if (related[k] >= 1 && related[k] <= m->max_id) in[related[k]] = true;
+  }
+}
+
 od_status od_label_map_categories(od_category **out, int *count, const od_label_map *m, int max, bool display) {
   *out = NULL;
   *count = 0;

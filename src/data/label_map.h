@@ -32,6 +32,10 @@ const char *od_label_map_similar(const od_label_map *map, const char *name);
  * Borrowed. */
 const char *od_label_map_name(const od_label_map *map, int id, bool display);
 
+/* Sets in[k] for every id k that is this id, or an ancestor of it (descendants: a descendant) by the label map's own
+ * lists; in has max_id + 1 entries. Ids beyond the map are left out. */
+void od_label_map_related(bool *in, const od_label_map *map, int id, bool descendants);
+
 typedef struct {
   int id;           /* 1 .. max_num_classes */
   const char *name; /* borrowed from the map */

@@ -298,6 +298,7 @@ od_status od_input_open(od_input_queue **out, const od_input_options *options) {
   in->key = od_key_name(0, "augmentation");
   in->decode.num_keypoints = (int)reader->num_keypoints;
   in->decode.multiclass_scores = reader->load_multiclass_scores;
+  in->decode.expand_hierarchy = reader->expand_labels_hierarchy;
   if (reader->load_instance_masks)
     in->decode.masks = reader->mask_type == OBJECT_DETECTION__PROTOS__INSTANCE_MASK_TYPE__PNG_MASKS
                            ? OD_MASKS_PNG

@@ -78,6 +78,28 @@ void od_truth_keep(od_truth *t, const bool *keep) {
   t->count = n;
 }
 
+static od_status gather_rows(void **data, size_t row, const int *rows, int n) {
+  uint8_t *out = NULL;
+  if (!*data) return OD_OK;
+  OD_TRY(od_new(&out, (size_t)n + 1, row ? row : 1));
+  for (int i = 0; i < n; i++) memcpy(out + (size_t)i * row, (uint8_t *)*data + (size_t)rows[i] * row, row);
+  od_free(*data);
+  *data = out;
+  return OD_OK;
+}
+
+od_status od_truth_gather(od_truth *t, const int *rows, int n) {
+  column c[COLUMNS];
+  list_columns(c, t);
+  for (int i = 0; i < COLUMNS; i++) OD_TRY(gather_rows(c[i].data, c[i].row, rows, n));
+  void *masks = t->masks;
+  OD_TRY(gather_rows(&masks, mask_row(t), rows, n));
+  t->masks = masks;
+  t->count = n;
+  t->cap = n + 1;
+  return OD_OK;
+}
+
 static od_status double_rows(void **data, size_t row, int count) {
   if (!*data || count == 0) return OD_OK;
   size_t bytes;

@@ -29,6 +29,8 @@ OD_MUST_CHECK od_status od_truth_reserve(od_truth *t, int rows, bool has_scores,
 void od_truth_free(od_truth *t);
 /* Keeps only the rows i with keep[i]; order stays. */
 void od_truth_keep(od_truth *t, const bool *keep);
+/* Rows become copies of rows[0..n-1] (indices below count, in any order, repeated or not). */
+OD_MUST_CHECK od_status od_truth_gather(od_truth *t, const int *rows, int n);
 /* Appends a copy of all of t's own rows: count doubles. */
 OD_MUST_CHECK od_status od_truth_double(od_truth *t);
 

@@ -47,6 +47,7 @@ static od_decode_options options_of(const json_t *c, const od_label_map *labels)
   const char *masks = json_string_value(json_object_get(o, "masks"));
   return (od_decode_options){.labels = json_object_get(o, "label_map") ? labels : NULL,
                              .num_keypoints = (int)json_integer_value(json_object_get(o, "keypoints")),
+                             .expand_hierarchy = json_object_get(o, "hierarchy") != NULL,
                              .multiclass_scores = json_object_get(o, "scores") != NULL,
                              .masks = !masks            ? OD_MASKS_NONE
                                       : masks[0] == 'P' ? OD_MASKS_PNG

@@ -17,8 +17,8 @@ from object_detection.protos import input_reader_pb2
 rng = np.random.RandomState(1)
 golden = 'tests/golden/data'
 with open(golden + '/decoder_map.pbtxt', 'w') as f:
-    f.write("item { id: 1 name: 'cat' display_name: 'Cat' }\nitem { id: 2 name: '/m/dog' display_name: 'dog' }\n"
-            "item { id: 3 name: 'cat' display_name: 'Tabby' }\nitem { id: 5 name: 'bird' display_name: 'cat' }\n")
+    f.write("item { id: 1 name: 'cat' display_name: 'Cat' }\nitem { id: 2 name: '/m/dog' display_name: 'dog' ancestor_ids: [5, 1] }\n"
+            "item { id: 3 name: 'cat' display_name: 'Tabby' }\nitem { id: 5 name: 'bird' display_name: 'cat' descendant_ids: [2, 3] }\n")
 
 
 def png(a):
@@ -72,6 +72,9 @@ cases = [
                                   'image/object/mask/weight': [1.0, 0.25]}), dict(masks='PNG_MASKS')),
     ('image_classes', dict(base(), **{'image/class/label': [2, 5], 'image/class/text': [b'/m/dog', b'bird'], 'image/class/confidence': [1.0, 0.0]}),
      dict(label_map=True)),
+    ('hierarchy', dict(base(), **{'image/class/label': [2, 5, 3], 'image/class/text': [b'/m/dog', b'bird', b'Tabby'],
+                                  'image/class/confidence': [1.0, 0.0, 0.5], 'image/object/group_of': [1, 0], 'image/object/weight': [0.5, 2.0],
+                                  'image/object/class/text': [b'dog', b'Tabby']}), dict(label_map=True, hierarchy=True)),
 ]
 NAMES = {'boxes': 'groundtruth_boxes', 'classes': 'groundtruth_classes', 'weights': 'groundtruth_weights', 'area': 'groundtruth_area',
          'crowd': 'groundtruth_is_crowd', 'difficult': 'groundtruth_difficult', 'group_of': 'groundtruth_group_of',
@@ -87,8 +90,8 @@ with tf.python_io.TFRecordWriter(golden + '/decoder.record') as writer:
             decoder = tf_example_decoder.TfExampleDecoder(
                 load_instance_masks='masks' in o, label_map_proto_file=golden + '/decoder_map.pbtxt' if o.get('label_map') else None,
                 instance_mask_type=getattr(input_reader_pb2, o.get('masks', 'NUMERICAL_MASKS')), num_keypoints=o.get('keypoints', 0),
-                load_multiclass_scores=o.get('scores', False))
-            t = decoder.decode(tf.constant(ex))
+                load_multiclass_scores=o.get('scores', False), expand_hierarchy_labels=o.get('hierarchy', False))
+            t = decoder.decode(tf.placeholder_with_default(ex, []))
             s.run(tf.tables_initializer())
             r = s.run({k: v for k, v in t.items() if v is not None})
         values = {k: np.asarray(r[v]).astype(float).ravel().tolist() for k, v in NAMES.items() if v in r}
