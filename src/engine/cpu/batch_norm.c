@@ -12,14 +12,14 @@
 
 enum { BLOCK = 128, SAMPLES = 16 };
 
-typedef enum { BIAS, FROZEN, TRAIN, GRAD_FROZEN, GRAD_TRAIN, GRAD_BIAS } form;
+typedef enum { BIAS, FROZEN, TRAIN, GRAD_FROZEN, GRAD_TRAIN, GRAD_BIAS, GRAD_FOLD } form;
 
 typedef struct {
   form form;
   int64_t rows, c;
   float lo, hi, epsilon;
   int bf16, chunks;
-  int x, dy, gamma, beta, mean, variance; /* operands, -1: absent */
+  int x, dy, gamma, beta, mean, variance, db; /* operands, -1: absent */
 } self;
 
 static void no_activation(self *s) {
@@ -45,7 +45,7 @@ static self *prepare(od_cpu_draft *d, form f, od_value x) {
     od_cpu_refuse(d, "nothing to compute");
     return NULL;
   }
-  *s = (self){.form = f, .x = -1, .dy = -1, .gamma = -1, .beta = -1, .mean = -1, .variance = -1};
+  *s = (self){.form = f, .x = -1, .dy = -1, .gamma = -1, .beta = -1, .mean = -1, .variance = -1, .db = -1};
   s->c = shape->dim[shape->rank - 1];
   s->rows = od_shape_size(shape) / s->c;
   s->bf16 = od_cpu_wants_bf16(d);
@@ -105,6 +105,25 @@ static bool match_gradient(od_cpu_draft *d) {
   self *s = prepare(d, od_cpu_is(n, "batch_norm_grad") ? GRAD_FROZEN : GRAD_TRAIN, n->in[1]);
   if (!s) return false;
   take_gradient(d, s, n, n->in[0]);
+  return true;
+}
+
+/* fold_batch_norm_grad: the same sums and the same scaling, over the filter instead of a map. */
+static bool match_fold_gradient(od_cpu_draft *d) {
+  const od_node *n = d->node;
+  od_value dw = {(od_node *)(uintptr_t)n, 0};
+  self *s = prepare(d, GRAD_FOLD, n->in[1]);
+  if (!s) return false;
+  s->bf16 = 0;
+  s->dy = od_cpu_take(d, n->in[0], OD_F32);
+  s->x = od_cpu_take(d, n->in[1], OD_F32);
+  s->gamma = opt(d, n->in[2]);
+  s->mean = opt(d, n->in[3]);
+  s->variance = opt(d, n->in[4]);
+  s->db = opt(d, n->in[5]);
+  s->epsilon = ((const od_batch_norm_params *)n->params)->epsilon;
+  od_cpu_give(d, dw, OD_F32, s->dy);
+  od_cpu_give(d, od_out(dw, 1), OD_F32, -1);
   return true;
 }
 
@@ -286,6 +305,25 @@ static od_status run_gradient(void *self_, const od_cpu_call *c) {
   return OD_OK;
 }
 
+static od_status run_fold_gradient(void *self_, const od_cpu_call *c) {
+  const self *s = self_;
+  const od_cpu_simd *simd = c->cpu->simd;
+  job j = start(s, c);
+  const float *mean = operand(&j, s->mean), *variance = operand(&j, s->variance), *db = operand(&j, s->db);
+  float *dgamma = c->out[1];
+  for (int64_t i = 0; i < s->c; i++) {
+    affine(&j, i, 0, (double)variance[i]);
+    j.shift[i] = j.k1[i] = j.k0[i] = 0;
+  }
+  sum_rows(&j, simd->bn_grad_sums[0]);
+  for (int64_t i = 0; i < s->c; i++) {
+    const double r = 1 / sqrt((double)variance[i] + (double)s->epsilon);
+    dgamma[i] = (float)((j.sums[s->c + i] - (double)mean[i] * (double)db[i]) * r);
+  }
+  apply(&j, simd->bn_grad_apply[0]);
+  return OD_OK;
+}
+
 static od_status run_bias_gradient(void *self_, const od_cpu_call *c) {
   const self *s = self_;
   job j = start(s, c);
@@ -306,3 +344,5 @@ const od_cpu_kernel od_cpu_activation_batch_norm_grad = {.name = "activation_bat
                                                          .match = match_activation, .create = create, .run = run_gradient};
 const od_cpu_kernel od_cpu_bias_grad = {.name = "bias_grad", .ops = (const char *const[]){"bias_add_grad", NULL},
                                         .match = match_bias_gradient, .create = create, .run = run_bias_gradient};
+const od_cpu_kernel od_cpu_fold_batch_norm_grad = {.name = "fold_batch_norm_grad", .ops = (const char *const[]){"fold_batch_norm_grad", NULL},
+                                                   .match = match_fold_gradient, .create = create, .run = run_fold_gradient};

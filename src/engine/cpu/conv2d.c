@@ -40,7 +40,11 @@ typedef struct {
 static od_value follow(od_cpu_draft *d, self *s, od_value v) {
   for (const od_node *n; (n = od_cpu_next(d, v)) != NULL;) {
     if (n->in[0].node != v.node || n->in[0].out != v.out) break;
-    if (od_cpu_is(n, "bias_add") && !od_has(s->bias) && !s->fold && od_cpu_ready(d, n->in[1])) {
+    if (od_cpu_is(n, "bias_add") && od_cpu_is(s->filter.node, "fold_batch_norm") && s->filter.out == 0 && !s->fold &&
+        n->in[1].node == s->filter.node && n->in[1].out == 1) {
+      s->fold = s->filter.node; /* its inputs from 1 on are those of batch_norm */
+      s->filter = s->fold->in[0];
+    } else if (od_cpu_is(n, "bias_add") && !od_has(s->bias) && !s->fold && od_cpu_ready(d, n->in[1])) {
       s->bias = n->in[1];
     } else if (od_cpu_is(n, "batch_norm") && !s->fold) {
       bool ready = true;

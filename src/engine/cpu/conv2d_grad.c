@@ -8,6 +8,7 @@ typedef struct {
   od_conv_shape shape;
   od_dtype type;
   od_value filter;
+  const od_node *fold; /* batch norm that the filter gets folded in, or NULL */
   od_prim prim, reorder;
   od_md plain;
   od_cpu_weights *weights;
@@ -45,8 +46,12 @@ static bool match_input(od_cpu_draft *d) {
     return false;
   s->type = od_cpu_wants_bf16(d) ? OD_BF16 : OD_F32;
   s->filter = n->in[1];
+  if (od_cpu_is(s->filter.node, "fold_batch_norm") && s->filter.out == 0) { /* again rather than kept from the forward pass */
+    s->fold = s->filter.node;
+    s->filter = s->fold->in[0];
+  }
   od_cpu_take(d, n->in[0], s->type);
-  od_cpu_weights_take(d, s->filter, OD_NONE, NULL);
+  od_cpu_weights_take(d, s->filter, OD_NONE, s->fold);
   od_cpu_give(d, dx, s->type, -1);
   d->note = s;
   return true;
@@ -60,7 +65,7 @@ static od_status create_input(void **out, od_cpu_draft *d) {
   OD_TRY(od_dnnl_filter_md(&s->plain, &s->shape, OD_F32));
   d->scratch = up(od_prim_scratch(&s->prim));
   od_cpu_weights_spec spec = {s->filter, od_md_of(&s->plain), od_prim_md(&s->prim, dnnl_query_weights_md), is_depthwise(d->node) ? 1 : s->shape.o,
-                              OD_NONE, NULL};
+                              OD_NONE, s->fold};
   OD_TRY(od_cpu_weights_new(&s->weights, d, &spec));
   OD_TRY(od_mem_new(&s->a, od_prim_md(&s->prim, dnnl_query_diff_dst_md), e));
   OD_TRY(od_mem_new(&s->b, spec.packed, e));

@@ -15,7 +15,6 @@ enum { BLOCK = 1024, OPERANDS = 3 };
   X(floor, floorf(x))                                                                                                 \
   X(pow, powf(x, p[0]))                                                                                               \
   X(elu, x < 0 ? expm1f(x) : x)                                                                                       \
-  X(sigmoid, x >= 0 ? 1 / (1 + expf(-x)) : 1 - 1 / (1 + expf(x)))                                                     \
   X(tanh, tanhf(x))
 #define X(name, formula)                                                                                              \
   static void libm_##name(float *y, const float *a, const float *b, const float *c, int64_t n, const float *p) {      \

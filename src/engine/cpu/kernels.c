@@ -12,6 +12,7 @@
   X(activation_batch_norm_grad)                                                                                       \
   X(batch_norm_grad)                                                                                                  \
   X(bias_grad)                                                                                                        \
+  X(fold_batch_norm_grad)                                                                                             \
   X(pool)                                                                                                             \
   X(avg_pool_grad)                                                                                                    \
   X(max_pool_grad)                                                                                                    \
@@ -24,6 +25,7 @@
   X(crop)                                                                                                             \
   X(crop_grad)                                                                                                        \
   X(miner)                                                                                                            \
+  X(sigmoid_loss)                                                                                                     \
   X(rows)                                                                                                             \
   X(ref)
 

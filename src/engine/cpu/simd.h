@@ -19,6 +19,7 @@
   X(rsqrt, 1, 1 / __builtin_sqrtf(a))                                                                                 \
   X(sign, 1, a > 0 ? 1 : a < 0 ? -1 : a)                                                                              \
   X(scale, 1, a * p[0] + p[1])                                                                                        \
+  X(sigmoid, 1, sigmoid_of(a))                                                                                        \
   X(add, 2, a + b)                                                                                                    \
   X(sub, 2, a - b)                                                                                                    \
   X(mul, 2, a * b)                                                                                                    \
@@ -65,6 +66,17 @@ typedef struct {
 /* Rows are (image, output row) for weights, (image, input row) for data. */
 typedef void (*od_simd_dw_fn)(const od_simd_dw *d, int64_t begin, int64_t end);
 
+/* Sigmoid cross entropy of n logits x with targets z and weights w (step 0: one for all), focal or not: ops/loss.h. */
+typedef struct {
+  float *y;        /* the loss, or the gradient into x */
+  const float *dy; /* gradient only */
+  const float *x, *z, *w;
+  int64_t weight_step, n;
+  bool focal;
+  int gamma; /* 0, 1, 2 */
+  float alpha_one, alpha_zero; /* factor of targets 1 and 0 */
+} od_simd_loss;
+
 typedef struct {
   const char *name;
 #define X(name, n_in, formula) od_simd_map name;
@@ -88,6 +100,8 @@ typedef struct {
   od_simd_dw_fn dw_data_stride2[2];
   /* dx += rest where x == y, and rest is used up there. */
   void (*max_grad)(float *dx, float *rest, const float *x, const float *y, int64_t n);
+  void (*sigmoid_loss)(const od_simd_loss *l);
+  void (*sigmoid_loss_grad)(const od_simd_loss *l);
   /* Bilinear mean of four corners (top left, top right, bottom left, bottom right), u to the right, v down. */
   void (*bilinear)(float *y, const float *const *corners, float u, float v, int64_t n);
   /* Does one of n boxes, given by coordinate (ymin, xmin, ymax, xmax, area), overlap `box` (the same five) with an IoU that may

@@ -7,6 +7,41 @@
 #define OTHERWISE __attribute__((unused)) /* not used where simd_half.h has it */
 #define EACH(i, n) _Pragma("omp simd") for (int64_t i = 0; i < (n); i++)
 
+typedef union {
+  float f;
+  uint32_t u;
+} bits;
+
+/* exp(-x) for x >= 0 (Cephes' polynomial, about 1e-7); below exp(-87) it stays there. NaN passes. */
+static inline float exp_minus(float x) {
+  x = x > 87.0f ? -87.0f : -x;
+  const float t = x * 1.44269504f + 12582912.0f; /* the sum rounds to an integer, which stands in the low bits */
+  const float k = t - 12582912.0f, r = (x - k * 0.693359375f) - k * -2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1;
+  return p * ((bits){.u = (((bits){.f = t}).u << 23) + 0x3f800000u}).f;
+}
+/* log(1 + u) for u of 0 to 1: 2 artanh(u / (2 + u)). */
+static inline float log1p_of(float u) {
+  const float s = u / (2 + u), q = s * s;
+  float p = 1.0f / 13;
+  p = p * q + 1.0f / 11;
+  p = p * q + 1.0f / 9;
+  p = p * q + 1.0f / 7;
+  p = p * q + 1.0f / 5;
+  p = p * q + 1.0f / 3;
+  return 2 * s * (p * q + 1);
+}
+static inline float sigmoid_of(float x) {
+  const float e = exp_minus(__builtin_fabsf(x)), d = 1 / (1 + e);
+  return x >= 0 ? d : e * d;
+}
+
 #define MAP_1 const float a = a_[i];
 #define MAP_2                                                                                                         \
   MAP_1 const float b = b_[i];
@@ -23,11 +58,6 @@ OD_SIMD_MAPS(X)
 #undef X
 
 /* ----------------------------------------------------------------------------------------------------------- bfloat16 */
-typedef union {
-  float f;
-  uint32_t u;
-} bits;
-
 static inline float load_f(const float *p) { return *p; }
 static inline void store_f(float *p, float v) { *p = v; }
 static inline float load_b(const uint16_t *p) { return ((bits){.u = (uint32_t)*p << 16}).f; }
@@ -167,6 +197,41 @@ static void max_grad(float *dx, float *rest, const float *x, const float *y, int
   }
 }
 
+/* -------------------------------------------------------------------------------------------------------------- losses */
+static void sigmoid_loss(const od_simd_loss *l) {
+  const float *x = l->x, *z = l->z, *w = l->w, one = l->alpha_one, zero = l->alpha_zero;
+  const int64_t step = l->weight_step;
+  float *y = l->y;
+  const bool first = l->focal && l->gamma >= 1, second = l->focal && l->gamma == 2;
+  EACH(i, l->n) {
+    const float a = x[i], t = z[i], e = exp_minus(__builtin_fabsf(a)), d = 1 / (1 + e), p = a >= 0 ? d : e * d;
+    const float ce = (a > 0 ? a : 0) - a * t + log1p_of(e), miss = 1 - (t * p + (1 - t) * (1 - p));
+    const float f = (first ? miss : 1) * (second ? miss : 1) * (t * one + (1 - t) * zero);
+    y[i] = f * ce * w[i * step];
+  }
+}
+
+static void sigmoid_loss_grad(const od_simd_loss *l) {
+  const float *x = l->x, *z = l->z, *w = l->w, *dy = l->dy, one = l->alpha_one, zero = l->alpha_zero;
+  const int64_t step = l->weight_step;
+  float *y = l->y;
+  if (!l->focal || l->gamma == 0) {
+    EACH(i, l->n) {
+      const float t = z[i];
+      y[i] = dy[i] * w[i * step] * (t * one + (1 - t) * zero) * (sigmoid_of(x[i]) - t);
+    }
+    return;
+  }
+  const bool second = l->gamma == 2;
+  EACH(i, l->n) {
+    const float a = x[i], t = z[i], e = exp_minus(__builtin_fabsf(a)), d = 1 / (1 + e), p = a >= 0 ? d : e * d;
+    const float ce = (a > 0 ? a : 0) - a * t + log1p_of(e), miss = 1 - (t * p + (1 - t) * (1 - p));
+    const float slope = (2 * t - 1) * p * (1 - p); /* of p_t */
+    const float g = second ? miss * miss * (p - t) - 2 * miss * slope * ce : miss * (p - t) - slope * ce;
+    y[i] = dy[i] * w[i * step] * (t * one + (1 - t) * zero) * g;
+  }
+}
+
 static void bilinear(float *y, const float *const *corners, float u, float v, int64_t n) {
   const float *a = corners[0], *b = corners[1], *c = corners[2], *d = corners[3];
   EACH(i, n) {
@@ -252,5 +317,5 @@ const od_cpu_simd OD_SIMD_TABLE = {
     .bn_grad_sums = {bn_grad_sums_f, bn_grad_sums_b}, .bn_grad_apply = {bn_grad_apply_f, HALF(bn_grad_apply, bn_grad_apply_b)},
     .row_sums = {row_sums_f, row_sums_b},
     .dw_weights = {dw_weights_f, dw_weights_b}, .dw_data_stride2 = {dw_data2_f, dw_data2_b},
-    .max_grad = max_grad, .bilinear = bilinear, .overlaps = overlaps, .momentum = momentum, .rmsprop = rmsprop, .adam = adam, .moving_average = moving_average, .axpy = axpy,
+    .max_grad = max_grad, .sigmoid_loss = sigmoid_loss, .sigmoid_loss_grad = sigmoid_loss_grad, .bilinear = bilinear, .overlaps = overlaps, .momentum = momentum, .rmsprop = rmsprop, .adam = adam, .moving_average = moving_average, .axpy = axpy,
 };

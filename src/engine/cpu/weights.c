@@ -144,6 +144,23 @@ done:
 
 static const float *opt(const od_cpu_call *c, int operand) { return operand >= 0 ? c->in[operand] : NULL; }
 
+typedef struct {
+  float *to;
+  const float *from, *scale;
+  int64_t out;
+} scaling;
+
+static void scale_rows(const void *args, int chunk, int64_t begin, int64_t end) {
+  (void)chunk;
+  const scaling *s = args;
+  const float *restrict scale = s->scale;
+  for (int64_t r = begin; r < end; r++) {
+    float *restrict to = s->to + r * s->out;
+    const float *restrict from = s->from + r * s->out;
+    for (int64_t o = 0; o < s->out; o++) to[o] = from[o] * scale[o];
+  }
+}
+
 /* w' = w * s, bias' = beta + (bias - mean) * s with s = gamma / sqrt(variance + epsilon). */
 static void fold(const od_cpu_weights *w, const od_cpu_call *c, float *plain, float *bias) {
   const float *gamma = opt(c, w->gamma), *beta = opt(c, w->beta), *mean = c->in[w->mean], *variance = c->in[w->variance];
@@ -152,8 +169,7 @@ static void fold(const od_cpu_weights *w, const od_cpu_call *c, float *plain, fl
     double s = (gamma ? gamma[o] : 1.0) / sqrt((double)variance[o] + (double)w->epsilon);
     bias[o] = (float)s; /* for the loop below */
   }
-  for (int64_t r = 0; r < w->rows; r++)
-    for (int64_t o = 0; o < w->out; o++) plain[r * w->out + o] = from[r * w->out + o] * bias[o];
+  od_cpu_for(od_cpu_chunks(w->cpu, w->rows, 1 + 16384 / w->out), w->rows, scale_rows, &(scaling){plain, from, bias, w->out});
   for (int64_t o = 0; o < w->out; o++) {
     double s = (gamma ? gamma[o] : 1.0) / sqrt((double)variance[o] + (double)w->epsilon);
     bias[o] = (float)((beta ? beta[o] : 0.0) + ((b ? b[o] : 0.0) - (double)mean[o]) * s);
