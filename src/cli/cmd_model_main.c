@@ -6,10 +6,12 @@
 #include "base/mem.h"
 #include "cli/command.h"
 #include "cli/common.h"
+#include "cli/servo.h"
 #include "eval/best.h"
 #include "eval/job.h"
 #include "io/checkpoint_state.h"
 #include "io/path.h"
+#include "train/config_check.h"
 
 static const double give_up_after = 180; /* seconds without a new checkpoint, as the original's continuous evaluation */
 
@@ -20,6 +22,7 @@ typedef struct {
   const char *model_dir;
   char *eval_dir; /* model_dir/eval_<name> */
   od_eval_job *job;
+  int64_t evaluated; /* step of the last evaluation; -1: none yet */
 } session;
 
 static uint64_t train_steps(const session *s) {
@@ -44,6 +47,7 @@ static od_status evaluate(session *s, const char *prefix, bool *stop) {
   char *folder;
   od_info(s->r, "evaluating %s", prefix);
   OD_TRY(od_eval_job_run(s->job, prefix, &step));
+  s->evaluated = step;
   const od_metric *metrics = od_eval_job_metrics(s->job, &n);
   const char *metric = od_arg_text(s->a, "best_checkpoint_metric");
   OD_TRY(od_path_join(&folder, s->model_dir, "best"));
@@ -60,6 +64,18 @@ static od_status after_save(void *ctx, const char *prefix, uint64_t step, bool *
   return evaluate(s, prefix, stop);
 }
 
+/* Behind the last step: its evaluation, unless it was made while training (a run that was stopped there has none), and the export
+ * for serving. */
+static od_status finish(session *s) {
+  char *prefix;
+  bool stop = false;
+  OD_TRY(od_checkpoint_latest(&prefix, s->model_dir));
+  od_status st = od_checkpoint_step(prefix) == s->evaluated ? OD_OK : evaluate(s, prefix, &stop);
+  if (st == OD_OK) st = od_servo_export(s->p, s->model_dir, prefix, s->r);
+  od_free(prefix);
+  return st;
+}
+
 static od_status train(session *s) {
   const od_pb_pipeline *c = s->p->config;
   const od_pb_reader *reader = c->n_eval_input_reader ? c->eval_input_reader[0] : NULL;
@@ -69,7 +85,8 @@ static od_status train(session *s) {
                         .reporter = s->r, .after_save = after_save, .ctx = s};
   OD_TRY(od_read_train_flags(&o, s->a));
   OD_TRY(open_job(s, reader, folder, od_arg_int(s->a, "sample_1_of_n_eval_examples")));
-  return od_train(&o);
+  OD_TRY(od_train(&o));
+  return finish(s);
 }
 
 /* ---------------------------------------------------------------------------------------------------- evaluation alone */
@@ -110,6 +127,7 @@ static od_status evaluate_only(session *s, const char *dir) {
   bool training_data = od_arg_bool(s->a, "eval_training_data"), once = od_arg_bool(s->a, "run_once"), stop = false;
   const od_pb_reader *reader = training_data ? c->train_input_reader : c->n_eval_input_reader ? c->eval_input_reader[0] : NULL;
   const char *name = once ? "eval" : training_data ? "eval_training_data" : "eval_validation_data";
+  if (!training_data) OD_TRY(od_config_require(s->p, OD_FOR_EVAL, true, s->r));
   OD_TRY(open_job(s, reader, name, od_arg_int(s->a, training_data ? "sample_1_of_n_eval_on_train_examples" : "sample_1_of_n_eval_examples")));
   if (!once) return evaluate_as_they_come(s, dir);
   char *prefix = NULL;
@@ -125,7 +143,7 @@ static od_status run(const od_args *a, const od_reporter *r) {
   if (od_arg_given(a, "hparams_overrides"))
     return od_fail(OD_EUNSUPPORTED, "--hparams_overrides is not supported; --set path.in.config=value does the same");
   OD_TRY(od_load_pipeline(&p, a));
-  session s = {.a = a, .r = r, .p = &p, .model_dir = od_arg_text(a, "model_dir")};
+  session s = {.a = a, .r = r, .p = &p, .model_dir = od_arg_text(a, "model_dir"), .evaluated = -1};
   const char *dir = od_arg_text(a, "checkpoint_dir");
   od_status st = dir && *dir ? evaluate_only(&s, dir) : train(&s);
   od_eval_job_free(s.job);

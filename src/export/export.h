@@ -40,6 +40,7 @@ typedef struct {
   const od_export_output *outputs;
   int n_outputs;
   od_export_input input;
+  const char *input_key;     /* of the SavedModel's signature; NULL: "inputs" */
   od_shape input_shape;      /* of image_tensor; rank 0: [-1,-1,-1,3]. Only image_tensor takes another */
   const char *pipeline_text; /* pipeline.config; NULL: none is written */
   int64_t global_step;       /* into the checkpoint, unless the graph has a variable of that name */

@@ -71,7 +71,7 @@ static od_status put_signature(od_str *s, const od_export_spec *spec) {
   size_t entry = od_wire_begin(s, 5);
   od_wire_put_text(s, 1, "serving_default");
   size_t signature = od_wire_begin(s, 2);
-  put_port(s, 1, "inputs", od_export_input_name((int)spec->input), od_export_input_type(spec));
+  put_port(s, 1, spec->input_key ? spec->input_key : "inputs", od_export_input_name((int)spec->input), od_export_input_type(spec));
   for (int i = 0; i < spec->n_outputs; i++) {
     const od_export_output *o = &spec->outputs[order[i]];
     put_port(s, 2, o->name, o->name, od_type_of(o->value));
