@@ -8,7 +8,7 @@
 #include "ops/math.h"
 #include "train/session.h"
 
-enum { PICTURES_SHOWN = 8, NAMES_SHOWN = 6, WATCHED_MAX = 4096 };
+enum { PICTURES_SHOWN = 8, BOXES_SHOWN = 4, NAMES_SHOWN = 6, WATCHED_MAX = 4096 };
 
 static bool finite_tensor(const od_tensor *t) {
   const float *x = t->data;
@@ -17,12 +17,13 @@ static bool finite_tensor(const od_tensor *t) {
   return true;
 }
 
-/* Names the variables that are not finite behind a heading; how many. Slots and averages only when asked for. */
-static int bad_variables(od_str *s, const od_session *session, const char *heading, bool slots) {
+/* Names the variables that are not finite behind a heading; how many. weights_only: trained ones, since batch norm's averages may
+ * have got their numbers from the very step that failed. */
+static int bad_variables(od_str *s, const od_session *session, const char *heading, bool weights_only) {
   int n = 0;
   for (size_t i = 0; i < od_graph_variables(session->graph); i++) {
     const od_variable *v = od_graph_variable(session->graph, i);
-    if (v->dtype != OD_F32 || (!v->model && !slots) || finite_tensor(od_state_at(session->state, v->index))) continue;
+    if (v->dtype != OD_F32 || (weights_only && !v->trainable) || finite_tensor(od_state_at(session->state, v->index))) continue;
     if (n++ == 0) od_str_addf(s, "\n  %s:", heading);
     if (n <= NAMES_SHOWN) od_str_addf(s, " %s", v->name);
   }
@@ -42,6 +43,9 @@ static int watch(const od_node **nodes, od_value *sums, od_session *s, int last_
   }
   return n;
 }
+
+/* For printing: a NaN has no sign. */
+static double plain(float x) { return isnan(x) ? (double)fabsf(x) : (double)x; }
 
 /* Runs the forward pass once more with a sum behind every node; the first sum that is not finite names the layer. */
 static od_status first_bad_layer(od_str *out, od_session *s) {
@@ -68,7 +72,7 @@ static od_status first_bad_layer(od_str *out, od_session *s) {
   for (int i = 0; i < s->model.losses.n; i++)
     for (int k = 0; k < n; k++)
       if (nodes[k] == s->model.losses.item[i].value.node)
-        od_str_addf(out, "\n  %s = %g", s->model.losses.item[i].name, (double)*(const float *)values[k].data);
+        od_str_addf(out, "\n  %s = %g", s->model.losses.item[i].name, plain(*(const float *)values[k].data));
 done:
   od_program_free(program);
   od_free(values);
@@ -80,22 +84,32 @@ done:
 /* Is this box one that can make a loss infinite? */
 static bool suspicious(const float *b) { return !(b[2] > b[0]) || !(b[3] > b[1]) || !isfinite(b[0] + b[1] + b[2] + b[3]); }
 
-static void pictures(od_str *s, const od_batch *b) {
-  const float *boxes = b->boxes.data;
-  const int32_t *counts = b->num_boxes.data;
-  int64_t rows = b->boxes.shape.dim[1];
-  for (int i = 0; i < b->count; i++) {
-    bool odd = false;
-    if (i < PICTURES_SHOWN) od_str_addf(s, "\n  picture %s (%s), %d boxes", b->samples[i].source_id, b->samples[i].origin, counts[i]);
-    for (int k = 0; k < counts[i]; k++) {
-      const float *box = boxes + (i * rows + k) * 4;
-      if (!suspicious(box) || odd) continue;
-      odd = true;
-      if (i >= PICTURES_SHOWN) od_str_addf(s, "\n  picture %s (%s)", b->samples[i].source_id, b->samples[i].origin);
-      od_str_addf(s, "; box %d has no area or is not finite: %g %g %g %g", k, (double)box[0], (double)box[1], (double)box[2], (double)box[3]);
-    }
+static void one_picture(od_str *s, const od_batch *b, int i) {
+  const float *boxes = (const float *)b->boxes.data + (int64_t)i * b->boxes.shape.dim[1] * 4;
+  int n = ((const int32_t *)b->num_boxes.data)[i];
+  od_str_addf(s, "\n  picture %s, %d box%s", b->samples[i].origin, n, n == 1 ? "" : "es");
+  for (int k = 0; k < n && k < BOXES_SHOWN; k++)
+    od_str_addf(s, " [%.4g %.4g %.4g %.4g]", (double)boxes[4 * k], (double)boxes[4 * k + 1], (double)boxes[4 * k + 2], (double)boxes[4 * k + 3]);
+  if (n > BOXES_SHOWN) od_str_add(s, " ...");
+  for (int k = 0; k < n; k++) {
+    if (!suspicious(boxes + 4 * k)) continue;
+    od_str_addf(s, "; box %d has no area or is not finite", k);
+    return;
   }
-  if (b->count > PICTURES_SHOWN) od_str_addf(s, "\n  and %d more pictures", b->count - PICTURES_SHOWN);
+}
+
+/* The batch: pictures with a box that looks wrong first, then the others, as far as there is room. */
+static void pictures(od_str *s, const od_batch *b) {
+  int shown = 0;
+  for (int round = 0; round < 2; round++)
+    for (int i = 0; i < b->count; i++) {
+      const float *boxes = (const float *)b->boxes.data + (int64_t)i * b->boxes.shape.dim[1] * 4;
+      bool odd = false;
+      for (int k = 0; k < ((const int32_t *)b->num_boxes.data)[i]; k++) odd |= suspicious(boxes + 4 * k);
+      if (odd != (round == 0)) continue;
+      if (shown++ < PICTURES_SHOWN) one_picture(s, b, i);
+    }
+  if (shown > PICTURES_SHOWN) od_str_addf(s, "\n  and %d more pictures", shown - PICTURES_SHOWN);
 }
 
 static od_status write_batch(char *path, size_t size, const od_session *s, uint64_t step) {
@@ -125,7 +139,7 @@ od_status od_session_diagnose(od_session *s) {
     text.len = head;
     od_str_addf(&text, "\n  (looking for the layer failed: %s)", od_message());
   }
-  bad_variables(&text, s, "weights that are not finite already (an earlier step was too large: lower the learning rate, or clip gradients)", false);
+  bad_variables(&text, s, "weights that are not finite already (an earlier step was too large: lower the learning rate, or clip gradients)", true);
   return finish(&text, s, s->step + 1);
 }
 
@@ -133,7 +147,7 @@ od_status od_session_check_state(od_session *s) {
   od_str text = OD_STR_INIT;
   od_str_addf(&text, "step %llu: its loss was %g, but it left numbers that are not finite; no checkpoint is written (learning rate %g: lower it, or clip gradients)",
               (unsigned long long)s->step, (double)s->values[s->total], (double)s->learning_rate);
-  if (bad_variables(&text, s, "not finite", true)) return finish(&text, s, s->step);
+  if (bad_variables(&text, s, "not finite", false)) return finish(&text, s, s->step);
   od_str_free(&text);
   return OD_OK;
 }
