@@ -16,6 +16,7 @@
 #include "image/encode.h"
 #include "io/file.h"
 #include "io/path.h"
+#include "model/fields.h"
 
 typedef struct {
   const od_args *a;
@@ -148,6 +149,7 @@ static od_status open_session(session *s) {
     return od_fail(OD_EUSAGE, "detect wants one of --checkpoint (with --pipeline_config_path), --graph and --saved_model");
   if (checkpoint) {
     OD_TRY(od_load_pipeline(&s->pipeline, s->a));
+    OD_TRY(od_fields_check(&s->pipeline, OD_FOR_DETECT, s->r));
     od_detector_options o = {.model = s->pipeline.config->model,
                              .averages = OD_SET(s->pipeline.config->eval_config, EvalConfig)->use_moving_averages};
     OD_TRY(od_read_engine_flags(&o.engine, s->a));

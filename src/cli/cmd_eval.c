@@ -9,6 +9,7 @@
 #include "eval/job.h"
 #include "io/checkpoint_state.h"
 #include "io/path.h"
+#include "train/config_check.h"
 
 /* Sleeps in short pieces, so that a signal is heard at once. */
 static od_status nap(double seconds) {
@@ -89,7 +90,8 @@ static od_status run_eval(const od_args *a, const od_reporter *r, const od_pipel
   OD_TRY(od_read_on_bad(&o.on_bad, a));
   o.reader = od_arg_bool(a, "eval_training_data") ? c->train_input_reader : c->n_eval_input_reader ? c->eval_input_reader[0] : NULL;
   watch w = {.a = a, .r = r, .checkpoint_dir = od_arg_text(a, "checkpoint_dir")};
-  od_status st = od_eval_job_new(&w.job, &o);
+  od_status st = od_arg_bool(a, "eval_training_data") ? od_fields_check(p, OD_FOR_EVAL, r) : od_config_require(p, OD_FOR_EVAL, true, r);
+  if (st == OD_OK) st = od_eval_job_new(&w.job, &o);
   if (st == OD_OK) st = od_save_config(p, o.eval_dir);
   if (st == OD_OK) st = watch_all(&w, OD_SET(c->eval_config, EvalConfig));
   od_eval_job_free(w.job);

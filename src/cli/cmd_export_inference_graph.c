@@ -12,6 +12,7 @@
 #include "export/export.h"
 #include "io/file.h"
 #include "io/path.h"
+#include "model/fields.h"
 #include "train/restore.h"
 
 typedef struct {
@@ -44,14 +45,12 @@ static od_status read_input_shape(od_shape *out, const char *text) {
   return od_fail(OD_EUSAGE, "--input_shape wants four numbers as 1,300,300,3 (-1: unknown), not '%s'", text);
 }
 
-static od_status load(session *s, const od_args *a) {
+static od_status load(session *s, const od_args *a, const od_reporter *r) {
   const char *override = od_arg_text(a, "config_override");
   OD_TRY(od_load_pipeline(&s->pipeline, a));
   if (override && *override)
     OD_TRY(od_textproto_merge(s->pipeline.config, "--config_override", override, strlen(override), s->pipeline.pos));
-  if (s->pipeline.config->graph_rewriter)
-    return od_fail(OD_EUNSUPPORTED, "graph_rewriter (quantisation) is not supported: remove it, e.g. with --config_override, to export in fp32");
-  return OD_OK;
+  return od_fields_check(&s->pipeline, OD_FOR_EXPORT, r);
 }
 
 static od_status build(session *s, const od_args *a) {
@@ -150,7 +149,7 @@ static od_status export(session *s, const od_args *a, const od_reporter *r) {
   od_shape shape;
   char *path = NULL;
   OD_TRY(read_input_shape(&shape, od_arg_text(a, "input_shape")));
-  OD_TRY(load(s, a));
+  OD_TRY(load(s, a, r));
   OD_TRY(build(s, a));
   OD_TRY(write_directory(s, a, &shape));
   OD_TRY(od_path_join(&path, od_arg_text(a, "output_directory"), "frozen_inference_graph.pb"));

@@ -50,6 +50,7 @@ typedef struct {
   }
 
 #define OD_COMMAND_LIST(X)                                                                                            \
+  X(check)                                                                                                            \
   X(config)                                                                                                           \
   X(create_coco_tf_record)                                                                                            \
   X(create_csv_tf_record)                                                                                             \
@@ -67,7 +68,8 @@ typedef struct {
   X(model_main)                                                                                                       \
   X(ops)                                                                                                              \
   X(preview)                                                                                                          \
-  X(train)
+  X(train)                                                                                                            \
+  X(unpack)
 
 #define X(name) extern const od_command od_cmd_##name;
 OD_COMMAND_LIST(X)

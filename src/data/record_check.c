@@ -171,6 +171,19 @@ static void free_checker(checker *c) {
   od_free(c);
 }
 
+/* Records of all files, for the progress line; 0 where only reading would tell (compressed or damaged files). */
+static uint64_t count_all(const od_strings *paths, uint64_t limit) {
+  uint64_t n = 0;
+  for (size_t i = 0; i < paths->count; i++) {
+    od_record_file *f;
+    if (od_record_file_open(&f, paths->items[i], NULL) != OD_OK) return 0;
+    uint64_t here = od_record_file_count(f);
+    n += limit && here > limit ? limit : here;
+    od_record_file_free(f);
+  }
+  return n;
+}
+
 od_status od_record_check(od_record_check_result *out, const od_record_check_options *o) {
   od_strings paths = {0};
   checker *c = NULL;
@@ -184,7 +197,7 @@ od_status od_record_check(od_record_check_result *out, const od_record_check_opt
   OD_GO(st, od_map_new(&c->sources));
   OD_GO(st, od_arena_new(&c->names));
   OD_GO(st, od_path_glob_all(&paths, o->patterns, o->pattern_count));
-  od_progress_start(&progress, o->reporter, "records", 0, 0);
+  od_progress_start(&progress, o->reporter, "records", 0, o->reporter ? count_all(&paths, o->limit) : 0);
   for (size_t i = 0; i < paths.count; i++) {
     c->path = paths.items[i];
     out->files++;

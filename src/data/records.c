@@ -103,21 +103,21 @@ static od_status check_pets(const od_strings *paths) {
 }
 
 /* Patterns that match nothing are warned of as long as another one matches: the original takes that, too. */
-static od_status find_files(od_records *r, const char *const *patterns, size_t n, const od_reporter *reporter) {
+od_status od_records_find(od_strings *out, const char *const *patterns, size_t n, const od_reporter *reporter) {
   for (size_t i = 0; i < n; i++) {
     if (strstr(patterns[i], "PATH_TO_BE_CONFIGURED"))
       return od_fail(OD_EINVAL, "input_path still is '%s': replace PATH_TO_BE_CONFIGURED by the folder of the records",
                      patterns[i]);
-    od_status st = od_path_glob(&r->paths, patterns[i]);
+    od_status st = od_path_glob(out, patterns[i]);
     if (st == OD_ENOENT && n > 1)
       od_warn(reporter, "%s", od_message());
     else
       OD_TRY(st);
   }
-  if (r->paths.count == 0)
+  if (out->count == 0)
     return od_fail(OD_ENOENT, "no file matches any input_path, the last one was '%s'", n ? patterns[n - 1] : "");
-  od_strings_sort(&r->paths);
-  return check_pets(&r->paths);
+  od_strings_sort(out);
+  return check_pets(out);
 }
 
 od_status od_records_open(od_records **out, const char *const *patterns, size_t n, const od_records_options *options) {
@@ -128,7 +128,7 @@ od_status od_records_open(od_records **out, const char *const *patterns, size_t 
   pthread_mutex_init(&r->lock, NULL);
   r->options = *options;
   if (r->options.window == 0) r->options.window = 2048;
-  OD_GO(st, find_files(r, patterns, n, options->reporter));
+  OD_GO(st, od_records_find(&r->paths, patterns, n, options->reporter));
   OD_GO(st, open_files(r));
   *out = r;
 done:

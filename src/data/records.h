@@ -17,6 +17,10 @@ typedef struct {
   const od_reporter *reporter; /* for warnings while opening */
 } od_records_options;
 
+/* Appends the files that the patterns match, sorted by name. Of several patterns some may match nothing: they are warned of.
+ * OD_EINVAL: a PATH_TO_BE_CONFIGURED, or both names of the pets' records are there; OD_ENOENT: nothing matches. */
+OD_MUST_CHECK od_status od_records_find(od_strings *out, const char *const *patterns, size_t n, const od_reporter *reporter);
+
 /* Opens all files that the patterns match, sorted by name. Plain files are indexed (frames only); if any is compressed the
  * records are read in sequence: shards in shuffled order, then a window. OD_ENOENT: nothing matches; OD_EDATA: a damaged
  * frame, or no record at all. The caller frees with od_records_free. */

@@ -4,9 +4,7 @@
 
 #include "train/trainer.h"
 
-/* Sections that are missing, paths that were never configured or lead nowhere, a label map that does not fit num_classes. Each is
- * OD_EINVAL or OD_ENOENT naming the field and the line of the config. resuming: fine_tune_checkpoint will not be read. Classes
- * without a name in the label map are only warned of. */
+/* od_config_require for what this run reads. resuming: fine_tune_checkpoint will not be read. */
 OD_MUST_CHECK od_status od_train_check(const od_train_options *o, bool resuming);
 
 /* What a run will need, in bytes. */
@@ -18,6 +16,9 @@ typedef struct {
   int height, width; /* of the largest batch; 0: the resizer does not bound it, and step is not counted */
   int pictures;      /* a turn */
 } od_train_need;
+
+/* What a run with these options would need, without reading a record or touching its folder. */
+OD_MUST_CHECK od_status od_train_estimate(od_train_need *out, const od_train_options *o);
 
 /* Refuses (OD_ENOMEM) what needs more than `available` bytes, with the numbers, what to change, and a batch size that would fit. */
 OD_MUST_CHECK od_status od_train_need_check(const od_train_need *need, size_t available);

@@ -134,8 +134,8 @@ static size_t state_bytes(const od_session *s) {
   return all + 2 * model + (s->size.turns > 1 ? model : 0);
 }
 
-/* The plan that is made here is the one that the first step runs. */
-static od_status count_memory(od_session *s) {
+/* Makes the plan that the first step runs. */
+static od_status measure_memory(od_session *s) {
   const od_pb_pipeline *c = s->o->pipeline->config;
   od_train_need *need = &s->need;
   od_resizer r;
@@ -152,6 +152,12 @@ static od_status count_memory(od_session *s) {
     need->input = ((size_t)pictures_ahead(s) + 2 * (size_t)n) * (size_t)need->height * (size_t)need->width * 3 * sizeof(float);
   }
   need->total = need->step + need->state + need->input;
+  return OD_OK;
+}
+
+static od_status count_memory(od_session *s) {
+  const od_train_need *need = &s->need;
+  OD_TRY(measure_memory(s));
   od_info(s->o->reporter, "memory: about %.2f GB (step %.2f, weights and optimizer %.2f, pictures %.2f)", (double)need->total / 1e9, (double)need->step / 1e9,
           (double)need->state / 1e9, (double)need->input / 1e9);
   return od_train_need_check(need, od_machine_memory());
@@ -179,6 +185,21 @@ od_status od_session_start(od_session *s) {
     OD_TRY(od_tensor_new(&s->means[1 + k++], OD_F32, &s->train.gradients[i].variable->shape));
   }
   return OD_OK;
+}
+
+od_status od_train_estimate(od_train_need *out, const od_train_options *o) {
+  od_session *s;
+  od_status st;
+  OD_TRY(od_new(&s, 1, sizeof *s));
+  OD_GO(st, od_session_build(s, o));
+  OD_GO(st, od_engine_new(&s->engine, &s->engine_options));
+  OD_GO(st, make_programs(s));
+  OD_GO(st, measure_memory(s));
+  *out = s->need;
+done:
+  od_session_close(s);
+  od_free(s);
+  return st;
 }
 
 void od_session_close(od_session *s) {
