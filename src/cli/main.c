@@ -41,7 +41,22 @@ static int usage(FILE *to) {
   return to == stdout ? 0 : 2;
 }
 
+/* Lines of the original's pages that this program does not do, with what to do instead. */
+static const char *const refused[][2] = {
+    {"setup", "there is nothing to package: copy this one program"},
+    {"model_tpu_main", "training on TPUs is not supported yet; model_main trains on this machine"},
+    {"model_main_tf2", "TensorFlow 2's models are not supported; model_main trains those of TensorFlow 1"},
+    {"exporter_main_v2", "TensorFlow 2's models are not supported; export_inference_graph exports those of TensorFlow 1"},
+    {"export_tflite_ssd_graph", "exporting for TFLite is not supported yet"},
+    {"create_oid_tf_record", "the Open Images converter is not supported yet; create_csv_tf_record takes boxes from a CSV"},
+};
+
 static int unknown_command(const char *word, const char *name) {
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+    if (strcmp(name, refused[i][0]) == 0) {
+      fprintf(stderr, "objdet: %s: %s\n", word, refused[i][1]);
+      return 2;
+    }
   const char *names[N_COMMANDS];
   for (int i = 0; i < N_COMMANDS; i++) names[i] = commands[i]->name;
   const char *near = od_did_you_mean(name, names, N_COMMANDS);
