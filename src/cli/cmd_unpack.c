@@ -12,7 +12,7 @@ static od_status run(const od_args *a, const od_reporter *r) {
   OD_TRY(od_arg_required(a, "output_dir"));
   if (labels) OD_TRY(od_label_map_load(&map, labels));
   od_unpack_options o = {.patterns = records, .n_patterns = n, .output_dir = od_arg_text(a, "output_dir"), .labels = map,
-                         .trimaps = od_arg_bool(a, "trimaps"), .reporter = r};
+                         .pets = od_arg_bool(a, "pets"), .reporter = r};
   od_status st = od_unpack(&written, &o);
   if (st == OD_OK) od_info(r, "%lld pictures with their boxes in %s", (long long)written, o.output_dir);
   od_label_map_free(map);
@@ -21,9 +21,9 @@ static od_status run(const od_args *a, const od_reporter *r) {
 
 static const od_flag flags[] = {
     {"record", OD_FLAG_LIST, NULL, "record files (patterns are fine); may be given several times"},
-    {"output_dir", OD_FLAG_TEXT, NULL, "takes images/, annotations/xmls/ and annotations/trainval.txt"},
+    {"output_dir", OD_FLAG_TEXT, NULL, "takes images/ and annotations/*.xml, as create_pascal_tf_record reads them"},
     {"label_map_path", OD_FLAG_TEXT, NULL, "names for records that hold class numbers only"},
-    {"trimaps", OD_FLAG_BOOL, "false", "draw annotations/trimaps/*.png around the boxes, for create_pet_tf_record"},
+    {"pets", OD_FLAG_BOOL, "false", "the layout of the Oxford-IIIT Pets, as create_pet_tf_record reads it; trimaps are drawn around the boxes"},
     {0},
 };
 

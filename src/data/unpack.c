@@ -159,7 +159,7 @@ static od_status unpack_one(unpacker *u, const void *bytes, size_t size) {
   od_free(path);
   OD_TRY(st);
   OD_TRY(write_xml(u, &p));
-  if (u->o->trimaps) OD_TRY(write_trimap(u, &p));
+  if (u->o->pets) OD_TRY(write_trimap(u, &p));
   od_str_addf(&u->list, "%s 1 1 1\n", p.name); /* Oxford's columns: class, species, breed; only the first word is read */
   u->written++;
   return OD_OK;
@@ -183,11 +183,11 @@ static od_status folders(unpacker *u) {
   od_status st;
   OD_GO(st, od_path_join(&u->images, u->o->output_dir, "images"));
   OD_GO(st, od_path_join(&annotations, u->o->output_dir, "annotations"));
-  OD_GO(st, od_path_join(&u->xmls, annotations, "xmls"));
+  OD_GO(st, od_path_join(&u->xmls, u->o->output_dir, u->o->pets ? "annotations/xmls" : "annotations"));
   OD_GO(st, od_path_join(&u->trimaps, annotations, "trimaps"));
   OD_GO(st, od_path_make_dirs(u->images));
   OD_GO(st, od_path_make_dirs(u->xmls));
-  if (u->o->trimaps) st = od_path_make_dirs(u->trimaps);
+  if (u->o->pets) st = od_path_make_dirs(u->trimaps);
 done:
   od_free(annotations);
   return st;
@@ -217,7 +217,7 @@ od_status od_unpack(int64_t *written, const od_unpack_options *options) {
     od_progress_step(&progress, i + 1);
   }
   od_progress_end(&progress);
-  st = write_list(&u);
+  st = options->pets ? write_list(&u) : OD_OK;
 done:
   *written = u.written;
   od_example_free(&u.example);

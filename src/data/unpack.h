@@ -9,9 +9,10 @@
 typedef struct {
   const char *const *patterns; /* record files */
   size_t n_patterns;
-  const char *output_dir;     /* takes images/, annotations/xmls/, annotations/trainval.txt */
+  const char *output_dir;     /* takes images/ and annotations/<name>.xml: what create_pascal_tf_record reads */
   const od_label_map *labels; /* names for records that hold class numbers only; may be NULL */
-  bool trimaps;               /* annotations/trimaps/<name>.png as Oxford's pets have them: 1 in a box, 2 outside, 3 at its edge */
+  bool pets;                  /* Oxford's layout, what create_pet_tf_record reads: annotations/xmls/<name>.xml, trainval.txt, and
+                                 trimaps/<name>.png drawn around the boxes: 1 inside, 2 outside, 3 at the edge */
   const od_reporter *reporter;
 } od_unpack_options;
 
