@@ -77,7 +77,9 @@ static od_ink draw_ink_apart(dice *d, od_ink a, od_ink b, float apart) {
 
 static void draw_texture(od_texture *t, dice *d, int kinds, float smallest, float largest) {
   t->kind = below(d, kinds);
-  t->angle = between(d, 0, (float)M_PI);
+  float angle = between(d, 0, (float)M_PI);
+  t->cosine = cosf(angle);
+  t->sine = sinf(angle);
   t->period = between(d, smallest, largest);
   t->phase[0] = between(d, 0, 64);
   t->phase[1] = between(d, 0, 64);

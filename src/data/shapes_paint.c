@@ -36,9 +36,8 @@ static float wave(float position) {
 
 /* Along and across the texture's direction, in periods. */
 static void turned(const od_texture *t, float y, float x, float *along, float *across) {
-  float c = cosf(t->angle), s = sinf(t->angle);
-  *along = (x * c + y * s + t->phase[0]) / t->period;
-  *across = (y * c - x * s + t->phase[1]) / t->period;
+  *along = (x * t->cosine + y * t->sine + t->phase[0]) / t->period;
+  *across = (y * t->cosine - x * t->sine + t->phase[1]) / t->period;
 }
 
 /* Colour of a shape's surface; y, x in pixels from the picture's corner, v, u in its own axes. */

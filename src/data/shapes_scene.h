@@ -12,7 +12,8 @@ typedef struct {
 typedef struct {
   int kind;            /* which pattern; the meaning differs between shapes and backgrounds */
   od_ink first, other; /* its two colours */
-  float angle, period; /* direction in radians, size of the pattern in pixels */
+  float cosine, sine;  /* of its direction */
+  float period;        /* size of the pattern in pixels */
   float phase[2];
   od_key key; /* of its noise */
 } od_texture;
