@@ -34,15 +34,22 @@ od_status od_check_input_options(const od_input_options *o) {
 }
 
 od_status od_check_truth(const od_truth *t, const od_input_options *o) {
+  static const char *const names[4] = {"ymin", "xmin", "ymax", "xmax"};
   int num_classes = o->num_classes;
   if (o->use_multiclass_scores && t->scores && t->scores_per_box != num_classes)
     return od_fail(OD_EDATA, "image/object/class/multiclass_scores has %d scores a box, the model num_classes %d",
                    t->scores_per_box, num_classes);
-  for (int i = 0; i < t->count; i++)
+  for (int i = 0; i < t->count; i++) {
     if (num_classes > 0 && t->classes[i] > num_classes)
       return od_fail(OD_EDATA,
                      "box %d has class %d, but the model has num_classes %d: do label map and config belong together?",
                      i, t->classes[i], num_classes);
+    for (int k = 0; k < 4; k++) /* where the original's assertion stands */
+      if (t->boxes[4 * i + k] > 1.1f)
+        return od_fail(OD_EDATA,
+                       "box %d: %s is %g, more than 1.1: coordinates are parts of the picture's size, 0 to 1%s", i,
+                       names[k], (double)t->boxes[4 * i + k], t->boxes[4 * i + k] > 2 ? "; are these pixels?" : "");
+  }
   return OD_OK;
 }
 

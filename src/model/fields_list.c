@@ -123,7 +123,7 @@ static const od_field_rule rules[] = {
     NOT_YET("InputReader.load_context_features", ""),
     IDLE("InputReader.keypoint_type_weight", "no keypoints are trained"),
     IDLE("InputReader.include_source_id", "it always is"),
-    NOT_YET("InputReader.expand_labels_hierarchy", "expand the labels when making the records"),
+    USED("InputReader.expand_labels_hierarchy", LEARNING, "by ancestor_ids of the label map"),
     NOT_YET("InputReader.input_type", "records of tf.SequenceExample are not read"),
     NOT_YET("InputReader.load_dense_pose", ""),
     IDLE("InputReader.frame_index", "of tf.SequenceExample records"),

@@ -7,12 +7,64 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "data/record_check.h"
+#include "data/records.h"
 #include "io/file.h"
 #include "train/config_check.h"
 
 /* -------------------------------------------------------------------------------------------------------------- config */
+/* ------------------------------------------------------------------------------------------------------------- records */
+enum { RECORDS_LOOKED_AT = 512, WARNINGS_SHOWN = 5 };
+
+typedef struct {
+  const od_train_options *o;
+  int shown, more;
+  char stopper[OD_MESSAGE_MAX]; /* the first finding that no run gets past */
+} look;
+
+static bool stops_a_run(od_finding_kind k) {
+  return k == OD_FIND_FILE || k == OD_FIND_CRC || k == OD_FIND_EXAMPLE || k == OD_FIND_KIND || k == OD_FIND_PICTURE || k == OD_FIND_LENGTHS ||
+         k == OD_FIND_BOX_ORDER;
+}
+
+static void on_finding(void *ctx, const od_finding *f) {
+  look *l = ctx;
+  od_str line = OD_STR_INIT;
+  od_finding_format(&line, f);
+  if (stops_a_run(f->kind) && l->o->on_bad == OD_BAD_STOP && !l->stopper[0]) snprintf(l->stopper, sizeof l->stopper, "%s", od_str_text(&line));
+  else if (f->kind == OD_FIND_EMPTY || f->kind == OD_FIND_DUPLICATE) (void)0; /* many do so on purpose */
+  else if (l->shown++ < WARNINGS_SHOWN) od_warn(l->o->reporter, "%s", od_str_text(&line));
+  else l->more++;
+  od_str_free(&line);
+}
+
+/* Headers and boxes of the first records: what is wrong with all of them is wrong with these. */
+static od_status look_at_records(const od_train_options *o) {
+  const od_pb_reader *r = o->pipeline->config->train_input_reader;
+  const ObjectDetection__Protos__TFRecordInputReader *records = r->tf_record_input_reader;
+  od_strings files = OD_STRINGS_INIT;
+  od_label_map *labels = NULL;
+  od_record_check_result result = {0};
+  look l = {.o = o};
+  od_status st;
+  OD_GO(st, od_records_find(&files, (const char *const *)records->input_path, records->n_input_path, NULL));
+  if (r->label_map_path && *r->label_map_path) OD_GO(st, od_label_map_load(&labels, r->label_map_path));
+  const od_record_check_options c = {.patterns = (const char *const *)files.items, .pattern_count = files.count, .labels = labels,
+                                     .num_classes = (int)od_model_num_classes(o->pipeline->config->model), .fast = true,
+                                     .limit = RECORDS_LOOKED_AT / files.count + 1, .on_finding = on_finding, .ctx = &l};
+  OD_GO(st, od_record_check(&result, &c));
+  if (l.more) od_warn(o->reporter, "and %d more such findings; objdet check shows all", l.more);
+  if (l.stopper[0]) st = od_fail(OD_EDATA, "%s (--on_bad_record=skip goes on without such records; objdet check finds all of them)", l.stopper);
+done:
+  od_record_check_free(&result);
+  od_label_map_free(labels);
+  od_strings_free(&files);
+  return st;
+}
+
 od_status od_train_check(const od_train_options *o, bool resuming) {
-  return od_config_require(o->pipeline, o->program == OD_PROGRAM_LEGACY ? OD_FOR_TRAIN : OD_FOR_MODEL_MAIN, resuming, o->reporter);
+  OD_TRY(od_config_require(o->pipeline, o->program == OD_PROGRAM_LEGACY ? OD_FOR_TRAIN : OD_FOR_MODEL_MAIN, resuming, o->reporter));
+  return look_at_records(o);
 }
 
 /* --------------------------------------------------------------------------------------------------------------- memory */

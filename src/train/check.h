@@ -4,7 +4,8 @@
 
 #include "train/trainer.h"
 
-/* od_config_require for what this run reads. resuming: fine_tune_checkpoint will not be read. */
+/* od_config_require for what this run reads, and a look at headers and boxes of the first records: what the run could not get past
+ * is OD_EDATA, unless it skips bad records; the rest is warned of. resuming: fine_tune_checkpoint will not be read. */
 OD_MUST_CHECK od_status od_train_check(const od_train_options *o, bool resuming);
 
 /* What a run will need, in bytes. */

@@ -228,6 +228,7 @@ static const char *const field_settings[] = {
     READER "max_number_of_boxes=1",
     READER "sample_1_of_n_examples=3",
     READER "load_multiclass_scores=true",
+    READER "label_map_path=family.pbtxt | " READER "expand_labels_hierarchy=true",
     /* ---- evaluation ---- */
     "eval_config.num_visualizations=1",
     "eval_config.visualization_export_dir=pictures",

@@ -92,6 +92,7 @@ static int make_data(void **state) {
     CHECK_OK(od_record_writer_close(w));
   }
   write_text("map.pbtxt", "item { id: 1 name: 'cat' } item { id: 2 name: 'dog' }");
+  write_text("family.pbtxt", "item { id: 1 name: 'cat' ancestor_ids: 2 } item { id: 2 name: 'dog' descendant_ids: 1 }");
   write_text("other.pbtxt", "item { id: 2 name: 'cat' } item { id: 1 name: 'dog' }");
   return 0;
 }
