@@ -180,7 +180,7 @@ od_status od_faster_rcnn_build(od_model *m, const od_pb_faster_rcnn *c, const od
   bool sampled = spec->training && !c->hard_example_miner;
   od_frcnn f = {.m = m, .c = c, .spec = spec, .max_proposals = sampled ? c->second_stage_batch_size : c->first_stage_max_proposals,
                 .coder = {.kind = OD_CODER_FASTER_RCNN, .y = 10, .x = 10, .height = 5, .width = 5}};
-  od_style style = od_resnet_v1_style(spec->training && c->feature_extractor->batch_norm_trainable, 0);
+  od_style style = od_resnet_v1_style(spec->training, c->feature_extractor->batch_norm_trainable, 0);
   preprocess(m, c, spec);
   prepare_windows(&f);
   prepare_groundtruth(&f);

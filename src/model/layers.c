@@ -9,11 +9,16 @@
 
 /* --------------------------------------------------------------------------------------------------------------- style */
 static od_status read_initializer(od_style *s, const ObjectDetection__Protos__Initializer *i) {
-  s->init = OD_WINIT_TRUNCATED_NORMAL;
-  s->stddev = 1; /* the schema's default */
+  /* None is TensorFlow's own default: Glorot, uniform. */
+  s->init = OD_WINIT_VARIANCE_SCALING;
+  s->factor = 1;
+  s->fan = 2;
+  s->uniform = true;
   if (!i) return OD_OK;
   switch (i->initializer_oneof_case) {
+    case OBJECT_DETECTION__PROTOS__INITIALIZER__INITIALIZER_ONEOF__NOT_SET: return OD_OK;
     case OBJECT_DETECTION__PROTOS__INITIALIZER__INITIALIZER_ONEOF_TRUNCATED_NORMAL_INITIALIZER:
+      s->init = OD_WINIT_TRUNCATED_NORMAL;
       s->mean = i->truncated_normal_initializer->mean;
       s->stddev = i->truncated_normal_initializer->stddev;
       return OD_OK;
@@ -107,23 +112,41 @@ static od_value bn_variable(od_graph *g, const char *name, int64_t c, float valu
   return od_variable_new(g, name, OD_F32, OD_SHAPE(c), (od_init){OD_INIT_CONSTANT, value, 0}, trainable);
 }
 
+typedef struct {
+  od_value gamma, beta, mean, variance; /* [c] */
+} bn_state;
+
+static bn_state bn_variables(od_graph *g, const od_style *s, int64_t c) {
+  bn_state b;
+  b.gamma = s->bn_scale ? bn_variable(g, "gamma", c, 1, true) : OD_NONE;
+  b.beta = s->bn_center ? bn_variable(g, "beta", c, 0, true) : OD_NONE;
+  b.mean = bn_variable(g, "moving_mean", c, 0, false);
+  b.variance = bn_variable(g, "moving_variance", c, 1, false);
+  return b;
+}
+
 od_value od_layer_batch_norm(od_graph *g, const od_style *s, od_value x) {
-  int64_t c = od_dim(x, -1);
   od_scope_push(g, "BatchNorm");
-  od_value gamma = s->bn_scale ? bn_variable(g, "gamma", c, 1, true) : OD_NONE;
-  od_value beta = s->bn_center ? bn_variable(g, "beta", c, 0, true) : OD_NONE;
-  od_value mean = bn_variable(g, "moving_mean", c, 0, false);
-  od_value variance = bn_variable(g, "moving_variance", c, 1, false);
+  bn_state b = bn_variables(g, s, od_dim(x, -1));
   od_value y;
   if (s->bn_training) {
-    y = od_batch_norm_train(g, x, gamma, beta, s->bn_epsilon);
-    od_update(g, "batch_norm", mean, od_moving_average(g, mean, od_out(y, 1), s->bn_decay));
-    od_update(g, "batch_norm", variance, od_moving_average(g, variance, od_out(y, 3), s->bn_decay));
+    y = od_batch_norm_train(g, x, b.gamma, b.beta, s->bn_epsilon);
+    od_update(g, "batch_norm", b.mean, od_moving_average(g, b.mean, od_out(y, 1), s->bn_decay));
+    od_update(g, "batch_norm", b.variance, od_moving_average(g, b.variance, od_out(y, 3), s->bn_decay));
   } else {
-    y = od_batch_norm(g, x, gamma, beta, mean, variance, s->bn_epsilon);
+    y = od_batch_norm(g, x, b.gamma, b.beta, b.mean, b.variance, s->bn_epsilon);
   }
   od_scope_pop(g);
   return y;
+}
+
+/* The convolution with its frozen batch norm folded in. */
+static od_value conv_folded(od_graph *g, const od_style *s, od_value x, od_value w, const od_conv_params *p) {
+  od_scope_push(g, "BatchNorm");
+  bn_state b = bn_variables(g, s, od_dim(w, -1));
+  od_value folded = od_fold_batch_norm(g, w, b.gamma, b.beta, b.mean, b.variance, s->bn_epsilon);
+  od_scope_pop(g);
+  return od_bias_add(g, od_conv2d(g, x, folded, p), od_out(folded, 1));
 }
 
 static od_conv_params conv_params(const od_layer *l) {
@@ -157,7 +180,11 @@ od_value od_layer_conv(od_graph *g, const od_style *s, const char *name, od_valu
   od_scope_push(g, name);
   od_value w = od_variable_new(g, "weights", OD_F32, shape, init_of(s, &shape), true);
   regularize(g, s, w, false);
-  od_value y = finish(g, s, od_conv2d(g, x, w, &p), l);
+  od_value y;
+  if (s->batch_norm && s->bn_fold && !s->bn_training && !l->linear)
+    y = od_layer_activate(g, s->activation, conv_folded(g, s, x, w, &p));
+  else
+    y = finish(g, s, od_conv2d(g, x, w, &p), l);
   od_scope_pop(g);
   return y;
 }

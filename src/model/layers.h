@@ -18,6 +18,7 @@ typedef struct {
   float bn_decay, bn_epsilon;
   bool bn_center, bn_scale;
   bool bn_training; /* batch statistics, and moving averages updated */
+  bool bn_fold;     /* not bn_training: worked into the convolution in front; gamma and beta are trained without a pass over the map */
   od_regularizer regularizer;
   float weight_decay;
   bool regularize_depthwise;

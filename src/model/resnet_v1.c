@@ -9,9 +9,9 @@ const od_resnet_v1 od_resnet_v1_50 = {"resnet_v1_50", {3, 4, 6, 3}};
 const od_resnet_v1 od_resnet_v1_101 = {"resnet_v1_101", {3, 4, 23, 3}};
 const od_resnet_v1 od_resnet_v1_152 = {"resnet_v1_152", {3, 8, 36, 3}};
 
-od_style od_resnet_v1_style(bool train_batch_norm, float weight_decay) {
+od_style od_resnet_v1_style(bool training, bool train_batch_norm, float weight_decay) {
   return (od_style){.activation = OD_ACT_RELU, .batch_norm = true, .bn_decay = 0.997f, .bn_epsilon = 1e-5f, .bn_center = true,
-                    .bn_scale = true, .bn_training = train_batch_norm,
+                    .bn_scale = true, .bn_training = training && train_batch_norm, .bn_fold = training,
                     .regularizer = weight_decay > 0 ? OD_REG_L2 : OD_REG_NONE, .weight_decay = weight_decay,
                     .init = OD_WINIT_VARIANCE_SCALING, .factor = 2};
 }

@@ -15,8 +15,9 @@ typedef struct {
 } od_resnet_v1;
 extern const od_resnet_v1 od_resnet_v1_50, od_resnet_v1_101, od_resnet_v1_152;
 
-/* slim's resnet_arg_scope. train_batch_norm: batch statistics, else moving ones (gamma and beta are trainable either way). */
-od_style od_resnet_v1_style(bool train_batch_norm, float weight_decay);
+/* slim's resnet_arg_scope. train_batch_norm: batch statistics, else moving ones (gamma and beta are trainable either way); in a
+ * graph for training those are folded into the convolutions. */
+od_style od_resnet_v1_style(bool training, bool train_batch_norm, float weight_decay);
 
 /* x [B,H,W,C] -> blocks[i] the output of block i + 1. output_stride: 8 or 16. Variables below the present scope:
  * <scope>/conv1, <scope>/block<i>/unit_<u>/bottleneck_v1/{shortcut,conv1,conv2,conv3}. */

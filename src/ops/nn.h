@@ -55,6 +55,12 @@ typedef struct {
 od_value od_batch_norm(od_graph *g, od_value x, od_value gamma, od_value beta, od_value mean, od_value variance, float epsilon);
 /* batch_norm_grad: (dy, x, gamma?, mean, variance) -> dx, dgamma, dbeta (the last two also when gamma is absent). */
 
+/* A convolution's filter w [...,O] and a frozen batch norm behind it as one filter and one bias. Outputs: 0 w * gamma /
+ * sqrt(variance + epsilon); 1 beta - mean * gamma / sqrt(variance + epsilon) [O]. Gradients flow into w, gamma and beta: exact,
+ * and without a pass over the feature map. */
+od_value od_fold_batch_norm(od_graph *g, od_value w, od_value gamma, od_value beta, od_value mean, od_value variance, float epsilon);
+/* fold_batch_norm_grad: (dw', w, gamma?, mean, variance, db') -> dw, dgamma. dbeta is db'. */
+
 /* Training form: statistics of the batch. Outputs: 0 y; 1 mean; 2 variance (biased, what y was made with); 3 moving_variance,
  * the variance times n/(n-1), n the elements a channel has: what TensorFlow hands to the moving average. Outputs 1 to 3 pass
  * no gradient on. */

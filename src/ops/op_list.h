@@ -54,6 +54,8 @@
   X(expand_dims)                                                                                                      \
   X(flexible_anchors)                                                                                                 \
   X(floor)                                                                                                            \
+  X(fold_batch_norm)                                                                                                  \
+  X(fold_batch_norm_grad)                                                                                             \
   X(gather)                                                                                                           \
   X(gather_grad)                                                                                                      \
   X(global_norm)                                                                                                      \

@@ -16,6 +16,7 @@ typedef struct {
 } by_design;
 static const by_design constants[] = {
     {"batch_norm", 1u << 3 | 1u << 4, 0, "moving statistics are constants"},
+    {"fold_batch_norm", 1u << 3 | 1u << 4, 0, "moving statistics are constants"},
     {"batch_norm_train", 0, 1u << 1 | 1u << 2 | 1u << 3, "statistics as such go to moving averages"},
     {"assign_targets", ~0u, 0, "targets are constants for the losses"},
     {"classification_loss", 1u << 1 | 1u << 2, 0, "targets and weights are constants"},

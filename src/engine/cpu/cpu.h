@@ -176,7 +176,7 @@ typedef struct {
   od_mdp packed;    /* as wanted */
   int64_t out;      /* output channels */
   od_value bias;    /* absent: none (0 when something folds) */
-  const od_node *fold; /* batch_norm node to fold in, or NULL */
+  const od_node *fold; /* batch_norm or fold_batch_norm node (inputs 1 to 4 are alike) to fold in, or NULL */
 } od_cpu_weights_spec;
 /* Adds the operands it needs to the draft and scratch at its end. */
 OD_MUST_CHECK od_status od_cpu_weights_new(od_cpu_weights **out, od_cpu_draft *d, const od_cpu_weights_spec *s);
