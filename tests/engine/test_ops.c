@@ -7,8 +7,9 @@
 #include "op_grad.h"
 
 static const char *program_name, *only_op, *only_sample, *only_engine;
-static od_engine *engines[2]; /* reference first; NULL: that engine is not there */
-static const char *const engine_names[2] = {"ref", "cpu"};
+static const char *const engine_names[] = {"ref", "cpu"}; /* reference first; a new engine is one more name */
+enum { N_ENGINES = sizeof engine_names / sizeof *engine_names };
+static od_engine *engines[N_ENGINES]; /* NULL: that engine is not there */
 
 static bool is_source(const od_op *op) { return (op->flags & OD_OP_SOURCE) != 0; }
 
@@ -285,9 +286,9 @@ int main(int argc, char **argv) {
   parse(argc, argv);
   size_t n_ops = 0, n = 0;
   while (od_op_at(n_ops)) n_ops++;
-  job *jobs = calloc(2 * n_ops + 1, sizeof *jobs);
-  struct CMUnitTest *tests = calloc(2 * n_ops + 1, sizeof *tests);
-  for (int e = 0; e < 2; e++) {
+  job *jobs = calloc(N_ENGINES * n_ops + 1, sizeof *jobs);
+  struct CMUnitTest *tests = calloc(N_ENGINES * n_ops + 1, sizeof *tests);
+  for (int e = 0; e < N_ENGINES; e++) {
     od_status st = od_engine_new(&engines[e], &(od_engine_options){.name = engine_names[e], .threads = 2});
     if (st != OD_OK) {
       engines[e] = NULL;
@@ -306,7 +307,7 @@ int main(int argc, char **argv) {
     return 2;
   }
   int failed = _cmocka_run_group_tests("ops", tests, n, NULL, NULL);
-  for (int e = 0; e < 2; e++) od_engine_free(engines[e]);
+  for (int e = 0; e < N_ENGINES; e++) od_engine_free(engines[e]);
   free(jobs);
   free(tests);
   return failed ? 1 : 0;
