@@ -81,7 +81,7 @@ static od_status train(session *s) {
   const od_pb_reader *reader = c->n_eval_input_reader ? c->eval_input_reader[0] : NULL;
   char folder[256];
   snprintf(folder, sizeof folder, "eval_%s", reader && reader->name && *reader->name ? reader->name : "0");
-  od_train_options o = {.pipeline = s->p, .train_dir = s->model_dir, .program = OD_PROGRAM_MODEL_MAIN, .num_steps = train_steps(s), .max_to_keep = 5,
+  od_train_options o = {.pipeline = s->p, .train_dir = s->model_dir, .program = OD_PROGRAM_MODEL_MAIN, .num_steps = train_steps(s), .max_to_keep = 5, .board_graph = od_write_board_graph,
                         .reporter = s->r, .after_save = after_save, .ctx = s};
   OD_TRY(od_read_train_flags(&o, s->a));
   OD_TRY(open_job(s, reader, folder, od_arg_int(s->a, "sample_1_of_n_eval_examples")));

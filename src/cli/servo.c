@@ -1,4 +1,4 @@
-/* Export at the end of model_main; see servo.h. The original's exporter is called Servo, so its folder is, too. */
+/* Graphs of a training run; see servo.h. The original's exporter is called Servo, so its folder is, too. */
 #include "cli/servo.h"
 
 #include <time.h>
@@ -15,13 +15,28 @@ typedef struct {
   od_value images;
 } inference;
 
-static od_status build(inference *s, const od_pipeline *p, const char *checkpoint) {
+static od_status build(inference *s, const od_pipeline *p) {
   OD_TRY(od_graph_new(&s->graph));
   s->images = od_input(s->graph, "image", OD_F32, OD_SHAPE(-1, -1, -1, 3));
   OD_TRY(od_model_build(&s->model, s->graph, p->config->model, &(od_model_spec){.images = s->images, .resize = true}));
-  OD_TRY(od_graph_check(s->graph));
-  OD_TRY(od_state_new(&s->state, s->graph));
-  return od_restore_model(s->state, checkpoint, OD_SET(p->config->eval_config, EvalConfig)->use_moving_averages);
+  return od_graph_check(s->graph);
+}
+
+od_status od_write_board_graph(od_str *out, const od_pipeline *p, const char *folder) {
+  inference s = {0};
+  char *path = NULL;
+  od_export_output outputs[OD_EXPORT_OUTPUTS];
+  od_status st;
+  OD_GO(st, build(&s, p));
+  od_export_spec spec = {.graph = s.graph, .images = s.images, .outputs = outputs, .n_outputs = od_export_model_outputs(outputs, &s.model),
+                         .input = OD_EXPORT_IMAGE_TENSOR};
+  OD_GO(st, od_export_pack_graph(out, &spec));
+  OD_GO(st, od_path_join(&path, folder, "graph.pbtxt"));
+  st = od_export_text_graph(path, &spec);
+done:
+  od_free(path);
+  od_graph_free(s.graph);
+  return st;
 }
 
 /* model_dir/export/Servo/<now>; a second later where that is taken. */
@@ -39,7 +54,9 @@ od_status od_servo_export(const od_pipeline *p, const char *model_dir, const cha
   od_str folder = OD_STR_INIT;
   od_export_output outputs[OD_EXPORT_OUTPUTS];
   od_status st;
-  OD_GO(st, build(&s, p, checkpoint));
+  OD_GO(st, build(&s, p));
+  OD_GO(st, od_state_new(&s.state, s.graph));
+  OD_GO(st, od_restore_model(s.state, checkpoint, OD_SET(p->config->eval_config, EvalConfig)->use_moving_averages));
   OD_GO(st, choose_folder(&folder, model_dir));
   od_export_spec spec = {.graph = s.graph, .images = s.images, .state = s.state, .outputs = outputs, .n_outputs = od_export_model_outputs(outputs, &s.model),
                          .input = OD_EXPORT_TF_EXAMPLE, .input_key = "serialized_example"};

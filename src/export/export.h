@@ -11,6 +11,7 @@
 #define OD_EXPORT_EXPORT_H
 
 #include "base/report.h"
+#include "base/str.h"
 #include "graph/graph.h"
 #include "graph/state.h"
 #include "model/model.h"
@@ -55,6 +56,11 @@ int od_export_model_outputs(od_export_output *out, const od_model *model);
 
 /* Writes the directory (made when missing; other files in it stay). Errors name the node that cannot be written. */
 OD_MUST_CHECK od_status od_export_write(const char *output_directory, const od_export_spec *spec);
+
+/* The graph with its variables, without weights, serialized: for the graph page of TensorBoard. spec->state may be NULL. */
+OD_MUST_CHECK od_status od_export_pack_graph(od_str *graph_def, const od_export_spec *spec);
+/* The same as a text file (graph.pbtxt). */
+OD_MUST_CHECK od_status od_export_text_graph(const char *path, const od_export_spec *spec);
 
 /* One file alone. */
 OD_MUST_CHECK od_status od_export_frozen_graph(const char *path, const od_export_spec *spec);

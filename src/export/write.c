@@ -189,19 +189,24 @@ static od_status write_state_file(const char *folder, const char *prefix) {
 }
 
 /* The graph with variables, as text: weights stay in the checkpoint, so it is small. */
-static od_status write_text_graph(const char *path, const od_export_spec *spec) {
+od_status od_export_pack_graph(od_str *graph_def, const od_export_spec *spec) {
   od_tf *t = NULL;
+  od_status st = od_export_graphdef(&t, spec, false);
+  if (st == OD_OK) st = od_tf_pack(graph_def, t);
+  od_tf_free(t);
+  return st;
+}
+
+od_status od_export_text_graph(const char *path, const od_export_spec *spec) {
   od_str bytes = OD_STR_INIT;
   Tensorflow__GraphDef *graph = NULL;
   od_status st;
-  OD_GO(st, od_export_graphdef(&t, spec, false));
-  OD_GO(st, od_tf_pack(&bytes, t));
+  OD_GO(st, od_export_pack_graph(&bytes, spec));
   OD_GO(st, od_proto_unpack(&graph, &tensorflow__graph_def__descriptor, bytes.data, bytes.len));
   OD_GO(st, od_textproto_save(path, graph));
 done:
   od_proto_free(graph);
   od_str_free(&bytes);
-  od_tf_free(t);
   return st;
 }
 
@@ -220,7 +225,7 @@ od_status od_export_write(const char *folder, const od_export_spec *spec) {
   }
   if (spec->inference_graph) {
     OD_GO(st, join(&path, folder, "inference_graph.pbtxt"));
-    OD_GO(st, write_text_graph(path.data, spec));
+    OD_GO(st, od_export_text_graph(path.data, spec));
   }
   OD_GO(st, join(&path, folder, "saved_model"));
   OD_GO(st, saved_model(path.data, spec, t));

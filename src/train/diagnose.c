@@ -81,21 +81,28 @@ done:
   return st;
 }
 
-/* Is this box one that can make a loss infinite? */
-static bool suspicious(const float *b) { return !(b[2] > b[0]) || !(b[3] > b[1]) || !isfinite(b[0] + b[1] + b[2] + b[3]); }
+/* The first box of picture i that can make a loss infinite: without area, not finite, or of such a weight; -1: none. */
+static int odd_box(const od_batch *b, int i) {
+  int64_t first = (int64_t)i * b->boxes.shape.dim[1];
+  const float *boxes = (const float *)b->boxes.data + first * 4, *weights = (const float *)b->weights.data + first;
+  for (int k = 0; k < ((const int32_t *)b->num_boxes.data)[i]; k++) {
+    const float *x = boxes + 4 * k;
+    if (!(x[2] > x[0]) || !(x[3] > x[1]) || !isfinite(x[0] + x[1] + x[2] + x[3]) || !isfinite(weights[k])) return k;
+  }
+  return -1;
+}
 
 static void one_picture(od_str *s, const od_batch *b, int i) {
-  const float *boxes = (const float *)b->boxes.data + (int64_t)i * b->boxes.shape.dim[1] * 4;
-  int n = ((const int32_t *)b->num_boxes.data)[i];
+  int64_t first = (int64_t)i * b->boxes.shape.dim[1];
+  const float *boxes = (const float *)b->boxes.data + first * 4, *weights = (const float *)b->weights.data + first;
+  int n = ((const int32_t *)b->num_boxes.data)[i], odd = odd_box(b, i);
   od_str_addf(s, "\n  picture %s, %d box%s", b->samples[i].origin, n, n == 1 ? "" : "es");
   for (int k = 0; k < n && k < BOXES_SHOWN; k++)
-    od_str_addf(s, " [%.4g %.4g %.4g %.4g]", (double)boxes[4 * k], (double)boxes[4 * k + 1], (double)boxes[4 * k + 2], (double)boxes[4 * k + 3]);
+    od_str_addf(s, " [%.4g %.4g %.4g %.4g]", plain(boxes[4 * k]), plain(boxes[4 * k + 1]), plain(boxes[4 * k + 2]), plain(boxes[4 * k + 3]));
   if (n > BOXES_SHOWN) od_str_add(s, " ...");
-  for (int k = 0; k < n; k++) {
-    if (!suspicious(boxes + 4 * k)) continue;
-    od_str_addf(s, "; box %d has no area or is not finite", k);
-    return;
-  }
+  if (odd < 0) return;
+  if (isfinite(weights[odd])) od_str_addf(s, "; box %d has no area or is not finite", odd);
+  else od_str_addf(s, "; the weight of box %d is %g", odd, plain(weights[odd]));
 }
 
 /* The batch: pictures with a box that looks wrong first, then the others, as far as there is room. */
@@ -103,10 +110,7 @@ static void pictures(od_str *s, const od_batch *b) {
   int shown = 0;
   for (int round = 0; round < 2; round++)
     for (int i = 0; i < b->count; i++) {
-      const float *boxes = (const float *)b->boxes.data + (int64_t)i * b->boxes.shape.dim[1] * 4;
-      bool odd = false;
-      for (int k = 0; k < ((const int32_t *)b->num_boxes.data)[i]; k++) odd |= suspicious(boxes + 4 * k);
-      if (odd != (round == 0)) continue;
+      if ((odd_box(b, i) >= 0) != (round == 0)) continue;
       if (shown++ < PICTURES_SHOWN) one_picture(s, b, i);
     }
   if (shown > PICTURES_SHOWN) od_str_addf(s, "\n  and %d more pictures", shown - PICTURES_SHOWN);

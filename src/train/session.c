@@ -23,7 +23,7 @@ static od_status build_graph(od_session *s) {
   const od_pb_model *model = s->o->pipeline->config->model;
   int64_t k = od_model_num_classes(model);
   od_model_spec spec = {.training = true};
-  spec.images = od_input(g, "images", OD_F32, OD_SHAPE(-1, -1, -1, 3));
+  spec.images = od_input(g, "images", OD_F32, OD_SHAPE(-1, -1, -1, od_model_channels(model)));
   spec.true_shapes = od_input(g, "true_image_shapes", OD_I32, OD_SHAPE(-1, 3));
   spec.groundtruth = (od_groundtruth){od_input(g, "groundtruth_boxes", OD_F32, OD_SHAPE(-1, -1, 4)),
                                       od_input(g, "groundtruth_classes", OD_F32, OD_SHAPE(-1, -1, k)),

@@ -21,6 +21,10 @@ od_status od_summaries_open(od_summaries **out, const od_session *s) {
   return st;
 }
 
+od_status od_summaries_graph(od_summaries *w, const od_str *graph_def) {
+  return od_event_write_graph(w->writer, 0, 0, (od_view){(const uint8_t *)graph_def->data, graph_def->len});
+}
+
 od_status od_summaries_saved(od_summaries *w, const od_session *s, const char *prefix) {
   return od_event_write_session(w->writer, (int64_t)s->step, 0, OD_SESSION_CHECKPOINT, prefix);
 }

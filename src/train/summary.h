@@ -11,6 +11,8 @@ typedef struct od_summaries od_summaries;
 OD_MUST_CHECK od_status od_summaries_open(od_summaries **out, const od_session *s);
 /* The scalars of the step just done. */
 OD_MUST_CHECK od_status od_summaries_scalars(od_summaries *w, const od_session *s, double steps_per_second);
+/* A serialized GraphDef. */
+OD_MUST_CHECK od_status od_summaries_graph(od_summaries *w, const od_str *graph_def);
 /* A checkpoint was written. */
 OD_MUST_CHECK od_status od_summaries_saved(od_summaries *w, const od_session *s, const char *prefix);
 /* Histograms of the model's variables (legacy: ModelVars/<name>). A variable that is not finite is left out. */

@@ -126,6 +126,22 @@ static od_status copy_config(const od_train_options *o) {
   return st;
 }
 
+/* The detector's graph for TensorBoard. */
+static od_status write_graph(run_state *run) {
+  const od_train_options *o = run->session.o;
+  od_str graph = OD_STR_INIT;
+  if (!o->board_graph) return OD_OK;
+  od_status st = o->board_graph(&graph, o->pipeline, o->train_dir);
+  if (st == OD_OK) {
+    st = od_summaries_graph(run->summaries, &graph);
+  } else {
+    od_info(o->reporter, "no graph for TensorBoard: %s", od_message());
+    st = OD_OK;
+  }
+  od_str_free(&graph);
+  return st;
+}
+
 /* prefix: the checkpoint to go on from; NULL: none. The folder is made only when the config has proved sound. */
 static od_status prepare(run_state *run, const char *prefix) {
   od_session *s = &run->session;
@@ -138,7 +154,8 @@ static od_status prepare(run_state *run, const char *prefix) {
   run->saved_at = s->step;
   OD_TRY(od_saver_new(&run->saver, o->train_dir, o->max_to_keep, (double)s->config->keep_checkpoint_every_n_hours));
   if (o->program == OD_PROGRAM_LEGACY) OD_TRY(copy_config(o));
-  return od_summaries_open(&run->summaries, s);
+  OD_TRY(od_summaries_open(&run->summaries, s));
+  return prefix ? OD_OK : write_graph(run);
 }
 
 static od_status open_run(run_state *run, const od_train_options *o) {

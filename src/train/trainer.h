@@ -5,6 +5,7 @@
 #ifndef OD_TRAIN_TRAINER_H
 #define OD_TRAIN_TRAINER_H
 
+#include "base/str.h"
 #include "data/pipeline.h"
 #include "engine/program.h"
 #include "model/pipeline.h"
@@ -26,6 +27,9 @@ typedef struct {
   /* After a checkpoint was written (also the last one). *stop ends the run. NULL: none. */
   od_status (*after_save)(void *ctx, const char *prefix, uint64_t step, bool *stop);
   void *ctx;
+  /* A serialized GraphDef for the event file of a run that begins, appended to out; it may write files of its own into train_dir.
+   * A failure is told and does no harm. NULL: none. */
+  od_status (*board_graph)(od_str *out, const od_pipeline *pipeline, const char *train_dir);
 } od_train_options;
 
 /* Trains until the last step, a stop request or an error. Config, label map and memory are looked at before the first step.

@@ -45,8 +45,8 @@ static od_train_options options(fixture *f, uint64_t steps) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------- odd boxes */
-/* Copies the golden records; xmax of the first box of record `number` becomes value. */
-static void change_record(const fixture *f, uint64_t number, float value) {
+/* Copies the golden records; xmax, or the weight, of the first box of record `number` becomes value. */
+static void change_record(const fixture *f, uint64_t number, bool weight, float value) {
   char path[512];
   od_record_reader *r;
   od_record_writer *w;
@@ -76,8 +76,10 @@ static void change_record(const fixture *f, uint64_t number, float value) {
       CHECK_OK(od_example_get_floats(&ex, key, &v, &n));
       CHECK(n >= 1 && n <= 8);
       memcpy(changed, v, n * sizeof *v);
-      if (k == 3 && i == number) changed[0] = value;
+      if (k == 3 && i == number && !weight) changed[0] = value;
       od_example_add_floats(b, key, changed, n);
+      for (size_t w1 = 0; w1 < n; w1++) changed[w1] = w1 == 0 && i == number ? value : 1;
+      if (weight) od_example_add_floats(b, "image/object/weight", changed, n);
     }
     const int64_t *labels;
     CHECK_OK(od_example_get_int64s(&ex, "image/object/class/label", &labels, &n));
@@ -93,21 +95,21 @@ static void change_record(const fixture *f, uint64_t number, float value) {
   CHECK_OK(od_record_writer_close(w));
 }
 
-static void use_changed(fixture *f, uint64_t number, float value) {
+static void use_changed(fixture *f, uint64_t number, bool weight, float value) {
   char setting[600];
-  change_record(f, number, value);
+  change_record(f, number, weight, value);
   snprintf(setting, sizeof setting, "train_input_reader.tf_record_input_reader.input_path=%s", f->record);
   load(f, (const char *const[]){setting}, 1);
 }
 
-/* An infinite box passes the decoder as in the original; the loss that it makes does not pass. */
-static void infinite_box_is_named(void **state) {
+/* An infinite weight passes the decoder as in the original; the loss that it makes does not pass. */
+static void infinite_weight_is_named(void **state) {
   fixture *f = *state;
-  use_changed(f, 5, INFINITY); /* in the second step's batch */
+  use_changed(f, 5, true, INFINITY); /* in the second step's batch */
   od_train_options o = options(f, 4);
   CHECK_FAILS(od_train(&o), OD_ENUMERIC, "step 2: the loss is not finite");
-  static const char *const wanted[] = {"Loss/localization_loss = ", "first layer with such a value: ", "record 5 (the odd one)", "box 0 has no area or is not finite",
-                                       "inf", "nonfinite-2"};
+  static const char *const wanted[] = {"Loss/localization_loss = ", "first layer with such a value: ", "record 5 (the odd one)", "the weight of box 0 is inf",
+                                       "nonfinite-2"};
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
     if (!strstr(od_message(), wanted[i])) fail_msg("'%s' is not in: %s", wanted[i], od_message());
   CHECK(!strstr(od_message(), "weights that are not finite")); /* the step touched none */
@@ -119,15 +121,23 @@ static void infinite_box_is_named(void **state) {
 /* A box with NaN is left out as in the original. */
 static void nan_box_is_left_out(void **state) {
   fixture *f = *state;
-  use_changed(f, 5, NAN);
+  use_changed(f, 5, false, NAN);
   od_train_options o = options(f, 2);
   CHECK_OK(od_train(&o));
+}
+
+/* An infinite coordinate: as any beyond the picture. */
+static void infinite_box_is_refused(void **state) {
+  fixture *f = *state;
+  use_changed(f, 5, false, INFINITY);
+  od_train_options o = options(f, 4);
+  CHECK_FAILS(od_train(&o), OD_EDATA, "record 5 (the odd one)");
 }
 
 /* xmax below xmin: an error that names the record, or a record skipped. */
 static void turned_box_is_named(void **state) {
   fixture *f = *state;
-  use_changed(f, 5, -0.5f);
+  use_changed(f, 5, false, -0.5f);
   od_train_options o = options(f, 2);
   CHECK_FAILS(od_train(&o), OD_EDATA, "record 5 (the odd one)");
   o.on_bad = OD_BAD_SKIP;
@@ -166,17 +176,26 @@ static void saves_and_stops(void **state) {
   CHECK(s.n == 0);
 }
 
-static void a_stop_request_saves(void **state) {
+/* A signal while training: what was just saved is not saved again, and the next run goes on there. */
+static od_status stop_at_two(void *ctx, const char *prefix, uint64_t step, bool *stop) {
+  if (step == 2) od_stop_request(SIGTERM);
+  return note_save(ctx, prefix, step, stop);
+}
+
+static void a_stop_request_ends_it(void **state) {
   fixture *f = *state;
   saves s = {.stop_after = 16};
   load(f, NULL, 0);
-  od_train_options o = options(f, 9);
-  o.after_save = note_save;
+  od_train_options o = options(f, 4);
+  o.save_interval_steps = 2;
+  o.after_save = stop_at_two;
   o.ctx = &s;
-  od_stop_request(SIGTERM);
   od_status st = od_train(&o);
   od_stop_request(0);
-  CHECK(st == OD_ESTOPPED && s.n == 1 && s.steps[0] == 0);
+  CHECK(st == OD_ESTOPPED && s.n == 2 && s.steps[1] == 2);
+  o.after_save = note_save;
+  CHECK_OK(od_train(&o));
+  CHECK(s.n == 3 && s.steps[2] == 4);
 }
 
 /* The first epoch's end is the end where the config says so: 12 pictures are three steps. */
@@ -223,7 +242,7 @@ static void too_much_memory_is_refused(void **state) {
 
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-  const struct CMUnitTest tests[] = {TEST(infinite_box_is_named), TEST(nan_box_is_left_out), TEST(turned_box_is_named), TEST(saves_and_stops),
-                                     TEST(a_stop_request_saves), TEST(ends_with_the_input), TEST(memory_is_counted_and_kept), TEST(too_much_memory_is_refused)};
+  const struct CMUnitTest tests[] = {TEST(infinite_weight_is_named), TEST(infinite_box_is_refused), TEST(nan_box_is_left_out), TEST(turned_box_is_named), TEST(saves_and_stops),
+                                     TEST(a_stop_request_ends_it), TEST(ends_with_the_input), TEST(memory_is_counted_and_kept), TEST(too_much_memory_is_refused)};
   return cmocka_run_group_tests_name("trainer", tests, NULL, NULL);
 }
