@@ -172,8 +172,13 @@ static size_t memory_of(const void *p) { return ((const od_cpu_plan *)p)->total;
 static od_plan_profile profile_of(const void *p) {
   return (od_plan_profile){((const od_cpu_plan *)p)->profile, ((const od_cpu_plan *)p)->n_profile};
 }
+static void clear_profile(void *plan_) {
+  od_cpu_plan *p = plan_;
+  p->runs = 0;
+  for (size_t i = 0; i < p->n_profile; i++) p->profile[i].seconds = 0;
+}
 
 const od_backend od_backend_cpu = {
     .name = "cpu", .open = open_cpu, .close = close_cpu, .plan = plan, .free_plan = free_plan, .memory = memory_of,
-    .run = run, .profile = profile_of,
+    .run = run, .profile = profile_of, .clear_profile = clear_profile,
 };

@@ -9,7 +9,7 @@ static inline void half_store(__mmask16 m, uint16_t *p, __m512 v) {
   __builtin_memcpy(&bits_of, &h, sizeof bits_of);
   _mm256_mask_storeu_epi16(p, m, bits_of);
 }
-static inline __mmask16 half_mask(int64_t left) { return left >= 16 ? 0xffff : (__mmask16)((1u << left) - 1); }
+static inline __mmask16 half_mask(int64_t left) { return (__mmask16)(left >= 16 ? 0xffffu : (1u << left) - 1); }
 
 static void half_to_bf16(uint16_t *y, const float *x, int64_t n) {
   for (int64_t i = 0; i < n; i += 16) {
