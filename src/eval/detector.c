@@ -26,7 +26,7 @@ struct od_detector {
 static od_status build(od_detector *d) {
   od_graph *g = d->graph;
   int64_t k = od_model_num_classes(d->options.model);
-  od_model_spec spec = {.images = od_input(g, "images", OD_F32, OD_SHAPE(-1, -1, -1, 3)),
+  od_model_spec spec = {.images = od_input(g, "images", OD_F32, OD_SHAPE(-1, -1, -1, od_model_channels(d->options.model))),
                         .true_shapes = od_input(g, "true_image_shapes", OD_I32, OD_SHAPE(-1, 3))};
   od_value feeds[FEEDS_MAX] = {spec.images, spec.true_shapes}, fetches[N_DETECTION_FETCHES + OD_NAMED_MAX];
   d->n_feeds = 2;
@@ -103,7 +103,8 @@ od_status od_detector_run(od_detector *d, const od_detector_batch *b, od_detecti
   OD_TRY(od_program_run(d->program, feeds, t));
   int64_t batch = t[1].shape.dim[0], m = t[1].shape.dim[1];
   OD_TRY(od_grow(&d->classes, &d->classes_cap, (size_t)(batch * m) + 1, sizeof *d->classes));
-  for (int64_t i = 0; i < batch * m; i++) d->classes[i] = (int32_t)((const float *)t[2].data)[i] + 1;
+  const float *classes = t[2].data; /* proposals have none: all are objects */
+  for (int64_t i = 0; i < batch * m; i++) d->classes[i] = classes ? (int32_t)classes[i] + 1 : 1;
   for (int64_t i = 0; i < batch; i++)
     found[i] = (od_detections){(int)((const float *)t[3].data)[i], (float *)t[0].data + i * m * 4, (float *)t[1].data + i * m, d->classes + i * m};
   for (int i = 0; losses && i < d->model.losses.n; i++) losses[i] = *(const float *)t[N_DETECTION_FETCHES + i].data;

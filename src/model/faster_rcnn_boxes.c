@@ -80,13 +80,6 @@ od_status od_frcnn_detections(od_frcnn *f) {
   od_named_add(g, l, "detection_multiclass_scores", od_out(d, 5));
   od_named_add(g, l, "raw_detection_boxes", normalized(f, best_box(f, boxes, logits)));
   od_named_add(g, l, "raw_detection_scores", all_scores);
-  if (f->c->return_raw_detections_during_predict) {
-    od_value raw = normalized(f, boxes);
-    od_value one_number = od_slice(g, raw, OD_AXES(0, 0, 0, 0), OD_AXES(-1, -1, -1, 1));
-    od_value zeros = od_zeros_like(g, od_squeeze(g, one_number, OD_AXES(3)));
-    od_named_add(g, &f->m->predictions, "raw_detection_boxes", raw);
-    od_named_add(g, &f->m->predictions, "raw_detection_feature_map_indices", od_cast(g, zeros, OD_I32));
-  }
   od_scope_pop(g);
   return od_graph_check(g);
 }

@@ -45,3 +45,17 @@ const char *const *od_model_extractor_scopes(const od_pb_model *config) {
   static const char *const two_stage[] = {"FirstStageFeatureExtractor", "SecondStageFeatureExtractor", NULL};
   return config->model_case == MODEL(FASTER_RCNN) ? two_stage : ssd;
 }
+
+#define RESIZER(x) OBJECT_DETECTION__PROTOS__IMAGE_RESIZER__IMAGE_RESIZER_ONEOF_##x
+int64_t od_model_channels(const od_pb_model *config) {
+  const od_pb_resizer *r = od_model_resizer(config);
+  bool grey = false;
+  switch (r ? r->image_resizer_oneof_case : RESIZER(_NOT_SET)) {
+    case RESIZER(FIXED_SHAPE_RESIZER): grey = r->fixed_shape_resizer->convert_to_grayscale; break;
+    case RESIZER(KEEP_ASPECT_RATIO_RESIZER): grey = r->keep_aspect_ratio_resizer->convert_to_grayscale; break;
+    case RESIZER(CONDITIONAL_SHAPE_RESIZER): grey = r->conditional_shape_resizer->convert_to_grayscale; break;
+    case RESIZER(PAD_TO_MULTIPLE_RESIZER): grey = r->pad_to_multiple_resizer->convert_to_grayscale; break;
+    default: break;
+  }
+  return grey ? 1 : 3;
+}

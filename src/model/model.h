@@ -30,7 +30,7 @@ typedef struct {
 
 typedef struct {
   bool training;          /* batch statistics, dropout; no detections are made */
-  od_value images;        /* [B,H,W,3] float 0..255, resized (and padded); or raw pictures with resize */
+  od_value images;        /* [B,H,W,3] (grey: 1) float 0..255, resized (and padded); or raw pictures with resize */
   od_value true_shapes;   /* [B,3] int32: height, width, channels without padding; absent with resize */
   bool resize;            /* images are raw: the config's resizer becomes part of the graph (export) */
   od_groundtruth groundtruth; /* present: losses are built */
@@ -65,6 +65,8 @@ const char *od_model_kind(const od_pb_model *config);
 /* num_classes and image_resizer of whatever architecture it is (NULL when not set). */
 int64_t od_model_num_classes(const od_pb_model *config);
 const od_pb_resizer *od_model_resizer(const od_pb_model *config);
+/* Channels of the resized pictures: 3, or 1 where the resizer makes them grey. */
+int64_t od_model_channels(const od_pb_model *config);
 /* Variables whose names begin so belong to the feature extractor ("FeatureExtractor" ...); NULL-terminated. */
 const char *const *od_model_extractor_scopes(const od_pb_model *config);
 

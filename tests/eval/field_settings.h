@@ -16,6 +16,18 @@
 #define ANCHORS "model.ssd.anchor_generator.ssd_anchor_generator."
 #define SIX "={num_layers: 6 height_stride: [16,32,64,100,150,300] width_stride: [16,32,64,100,150,300] height_offset: [8,8,8,8,8,8] width_offset: [8,8,8,8,8,8]} | "
 #define MULTISCALE "model.ssd.anchor_generator.multiscale_anchor_generator"
+#define FRCNN "model.faster_rcnn."
+#define FR                                                                                                             \
+  "model.faster_rcnn={num_classes: 2 image_resizer { keep_aspect_ratio_resizer { min_dimension: 90 max_dimension: "    \
+  "120 } } feature_extractor { type: 'faster_rcnn_resnet50' } first_stage_anchor_generator { grid_anchor_generator { " \
+  "scales: [0.25, 0.5] aspect_ratios: [1, 2] } } first_stage_box_predictor_conv_hyperparams { initializer { "          \
+  "truncated_normal_initializer { stddev: 0.01 } } } initial_crop_size: 14 maxpool_kernel_size: 2 maxpool_stride: 2 "  \
+  "second_stage_box_predictor { mask_rcnn_box_predictor { fc_hyperparams { initializer { "                             \
+  "variance_scaling_initializer {} } } use_dropout: true dropout_keep_probability: 0.8 } } "                           \
+  "second_stage_post_processing { score_converter: SOFTMAX } } | "
+#define FR_EXTRACTOR FRCNN "feature_extractor."
+#define GRID FRCNN "first_stage_anchor_generator.grid_anchor_generator."
+#define HEAD FRCNN "second_stage_box_predictor.mask_rcnn_box_predictor."
 #define NMS "model.ssd.post_processing.batch_non_max_suppression."
 #define MATCHER "model.ssd.matcher.argmax_matcher."
 #define SIMILARITY "model.ssd.similarity_calculator."
@@ -45,6 +57,52 @@ static const char *const field_settings[] = {
     RESIZER "conditional_shape_resizer={} | " RESIZER "conditional_shape_resizer.resize_method=AREA",
     RESIZER "pad_to_multiple_resizer={multiple: 32}",
     RESIZER "pad_to_multiple_resizer={multiple: 32} | " RESIZER "pad_to_multiple_resizer.multiple=16",
+    /* ---- Faster R-CNN; grey pictures ---- */
+    FR FRCNN "number_of_stages=1",
+    FR FRCNN "num_classes=3",
+    FR FRCNN "image_resizer.keep_aspect_ratio_resizer.min_dimension=80",
+    FR FR_EXTRACTOR "type=faster_rcnn_resnet101",
+    FR FR_EXTRACTOR "first_stage_features_stride=8",
+    FR FR_EXTRACTOR "batch_norm_trainable=true",
+    FR GRID "height=128",
+    FR GRID "width=128",
+    FR GRID "height_stride=8",
+    FR GRID "width_stride=8",
+    FR GRID "height_offset=8",
+    FR GRID "width_offset=8",
+    FR GRID "scales=[1,2]",
+    FR GRID "aspect_ratios=[1,3]",
+    FR FRCNN "first_stage_atrous_rate=2",
+    FR FRCNN "first_stage_box_predictor_conv_hyperparams.initializer.truncated_normal_initializer.stddev=0.02",
+    FR FRCNN "first_stage_box_predictor_kernel_size=1",
+    FR FRCNN "first_stage_box_predictor_depth=256",
+    FR FRCNN "first_stage_minibatch_size=64",
+    FR FRCNN "first_stage_positive_balance_fraction=0.25",
+    FR FRCNN "first_stage_nms_score_threshold=0.1",
+    FR FRCNN "first_stage_nms_iou_threshold=0.5",
+    FR FRCNN "first_stage_max_proposals=100",
+    FR FRCNN "first_stage_localization_loss_weight=2",
+    FR FRCNN "first_stage_objectness_loss_weight=2",
+    FR FRCNN "initial_crop_size=17",
+    FR FRCNN "maxpool_kernel_size=1",
+    FR FRCNN "maxpool_stride=1",
+    FR HEAD "fc_hyperparams.initializer.variance_scaling_initializer.factor=1",
+    FR HEAD "use_dropout=false",
+    FR HEAD "dropout_keep_probability=0.5",
+    "! " FR HEAD "box_code_size=6",
+    FR HEAD "share_box_across_classes=true",
+    FR FRCNN "second_stage_batch_size=32",
+    FR FRCNN "second_stage_balance_fraction=0.5",
+    FR FRCNN "second_stage_post_processing.score_converter=SIGMOID",
+    FR FRCNN "second_stage_localization_loss_weight=2",
+    FR FRCNN "second_stage_classification_loss_weight=2",
+    FR FRCNN "hard_example_miner={}",
+    FR FRCNN "second_stage_classification_loss={weighted_sigmoid {}}",
+    FR FRCNN "clip_anchors_to_image=true",
+    RESIZER "fixed_shape_resizer.convert_to_grayscale=true",
+    KEEP "={min_dimension: 90 max_dimension: 120} | " KEEP ".convert_to_grayscale=true",
+    RESIZER "conditional_shape_resizer={} | " RESIZER "conditional_shape_resizer.convert_to_grayscale=true",
+    RESIZER "pad_to_multiple_resizer={multiple: 32} | " RESIZER "pad_to_multiple_resizer.convert_to_grayscale=true",
     /* ---- feature extractor ---- */
     EXTRACTOR "type=ssd_mobilenet_v2",
     EXTRACTOR "depth_multiplier=0.5",

@@ -166,7 +166,7 @@ static od_status add_graph(print *p, graph_kind kind) {
   OD_TRY(od_graph_new(&g));
   od_model_spec spec = {.training = kind <= TRAIN_MODEL_MAIN,
                         .resize = kind == EXPORT,
-                        .images = od_input(g, "images", OD_F32, OD_SHAPE(-1, -1, -1, 3))};
+                        .images = od_input(g, "images", OD_F32, OD_SHAPE(-1, -1, -1, kind == EXPORT ? 3 : od_model_channels(model)))};
   if (kind != EXPORT) {
     spec.true_shapes = od_input(g, "shapes", OD_I32, OD_SHAPE(-1, 3));
     spec.groundtruth = (od_groundtruth){
