@@ -10,6 +10,7 @@
 #include "eval/graph_detector.h"
 #include "image/decode.h"
 #include "io/file.h"
+#include "model/fields.h"
 
 struct objdet_detector {
   od_pipeline pipeline;        /* of a checkpoint */
@@ -54,6 +55,7 @@ int objdet_open_graph(objdet_detector **out, const char *path, const char *label
 static od_status open_trained(objdet_detector *d, const char *config, const char *checkpoint,
                               const objdet_options *options) {
   OD_TRY(od_pipeline_load(&d->pipeline, config, NULL, 0));
+  OD_TRY(od_fields_check(&d->pipeline, OD_FOR_DETECT, NULL));
   od_detector_options o = {.model = d->pipeline.config->model,
                            .averages = OD_SET(d->pipeline.config->eval_config, EvalConfig)->use_moving_averages};
   OD_TRY(read_options(&o.engine, options));

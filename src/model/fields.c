@@ -79,6 +79,13 @@ static void tell(visit *v, const void *message, const ProtobufCFieldDescriptor *
 
 static void walk(visit *v, const ProtobufCMessage *message);
 
+/* train, eval and model_main each have fields that the other two pass over: worth a word, unlike those of training while
+ * evaluating. */
+static bool of_another_program(const od_field_rule *rule, unsigned purposes) {
+  bool one = rule->by == OD_FOR_TRAIN || rule->by == OD_FOR_EVAL || rule->by == OD_FOR_MODEL_MAIN;
+  return one && !(rule->by & purposes);
+}
+
 static void look_at(visit *v, const ProtobufCMessage *message, const ProtobufCFieldDescriptor *f, size_t i) {
   const od_field_rule *rule = od_field_rule_of(message->descriptor, f);
   void *value = od_proto_at(message, f, i);
@@ -90,10 +97,10 @@ static void look_at(visit *v, const ProtobufCMessage *message, const ProtobufCFi
   if (f->label == PROTOBUF_C_LABEL_REPEATED) od_str_addf(&v->path, "[%zu]", i);
   if (rule->state == OD_FIELD_USED && block)
     walk(v, *(ProtobufCMessage **)value);
-  else if (rule->state == OD_FIELD_USED && (rule->by & v->purposes))
-    (void)0;
-  else if (block || !is_default(f, value))
-    tell(v, message, f, i, rule, rule->state == OD_FIELD_USED ? OD_FIELD_IRRELEVANT : rule->state);
+  else if (rule->state != OD_FIELD_USED && (block || !is_default(f, value)))
+    tell(v, message, f, i, rule, rule->state);
+  else if (rule->state == OD_FIELD_USED && of_another_program(rule, v->purposes) && !is_default(f, value))
+    tell(v, message, f, i, rule, OD_FIELD_IRRELEVANT);
   if (!v->path.failed) {
     v->path.len = before;
     if (v->path.data) v->path.data[before] = 0;

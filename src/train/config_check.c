@@ -126,7 +126,6 @@ static void check_checkpoint(checker *x, const od_pb_train *t) {
           path);
     return;
   }
-  if (!x->o->whole) return;
   if (fine(x, od_bundle_open(&b, path), where)) od_bundle_free(b);
   (void)fine(x, od_fine_tune_mode_read(&mode, t), "");
 }

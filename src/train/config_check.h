@@ -10,8 +10,7 @@ typedef struct {
   const od_pipeline *pipeline;
   unsigned purposes; /* OD_FOR_...: which sections count */
   bool resuming;     /* fine_tune_checkpoint will not be read */
-  bool whole; /* opens the checkpoint, builds the model, looks at schedule and augmentation too: what a run finds out
-                        by itself at its start */
+  bool whole;        /* builds the model, looks at schedule and augmentation too: what a run finds out by itself */
   const od_reporter *reporter; /* warnings: classes without a name */
   /* One thing that is wrong; text names field and line, code says what kind of trouble it is. */
   void (*found)(void *ctx, od_status code, const char *text);
