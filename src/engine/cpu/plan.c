@@ -288,8 +288,24 @@ static od_status add_view(od_cpu_plan *p, const od_node *node) {
 }
 
 /* ------------------------------------------------------------------------------------------------------------- making */
+/* One more than the largest node id the request speaks of; the graph itself may have grown since the program was made. */
+static size_t ids_of(const od_plan_request *r) {
+  int most = -1;
+  for (size_t i = 0; i < r->n_nodes; i++) {
+    if (r->nodes[i]->id > most) most = r->nodes[i]->id;
+    for (int k = 0; k < r->nodes[i]->n_in; k++)
+      if (od_has(r->nodes[i]->in[k]) && r->nodes[i]->in[k].node->id > most) most = r->nodes[i]->in[k].node->id;
+  }
+  for (int k = 0; k < r->n_fetches; k++)
+    if (od_has(r->fetches[k]) && r->fetches[k].node->id > most) most = r->fetches[k].node->id;
+  for (size_t k = 0; k < r->n_updates; k++)
+    if (r->updates[k]->value.node->id > most) most = r->updates[k]->value.node->id;
+  if (od_has(r->guard) && r->guard.node->id > most) most = r->guard.node->id;
+  return (size_t)(most + 1);
+}
+
 static od_status count_uses(od_cpu_plan *p) {
-  size_t n_ids = od_graph_size(p->r.graph);
+  size_t n_ids = ids_of(&p->r);
   p->at = od_arena_alloc(p->arena, sizeof *p->at * (n_ids + 1));
   p->uses = od_arena_alloc(p->arena, sizeof *p->uses * (n_ids + 1));
   p->reader = od_arena_alloc(p->arena, sizeof *p->reader * (n_ids + 1));
