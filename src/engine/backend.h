@@ -19,6 +19,7 @@ typedef struct {
   int n_fetches;
   const od_update_entry *const *updates;
   size_t n_updates;
+  size_t n_ids;   /* node ids known to the request: the graph may have grown since */
   od_value guard; /* may be absent; as soon as it is computed it must be finite, else the run ends with OD_ENUMERIC */
 } od_plan_request;
 
@@ -39,6 +40,7 @@ typedef struct {
   /* Runs; feeds are dense tensors, fetches become dense views. profile: time the steps. key: random key of this run. */
   od_status (*run)(void *ctx, void *plan, const od_tensor *feeds, od_tensor *fetches, od_key key, bool profile);
   od_plan_profile (*profile)(const void *plan);
+  void (*clear_profile)(void *plan); /* forgets the times measured so far */
 } od_backend;
 
 extern const od_backend od_backend_ref;

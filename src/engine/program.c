@@ -8,6 +8,8 @@
 #include "base/parallel.h"
 #include "engine/backend.h"
 
+enum { THREADS_MAX = 4096 };
+
 struct od_engine {
   od_engine_options options;
   const od_backend *backend;
@@ -20,6 +22,8 @@ typedef struct plan_entry {
   od_arena *arena;
   od_plan_request request;
   void *plan;
+  int users;         /* threads that hold it now: it may not be evicted */
+  uint64_t profiled; /* the profile that its times belong to */
 } plan_entry;
 
 struct od_program {
@@ -29,15 +33,18 @@ struct od_program {
   od_state *state;
   od_value *feeds, *fetches;
   int n_feeds, n_fetches;
+  od_shape *shapes;      /* of the feeds of a run: room for all, so that running allocates nothing */
+  size_t n_ids;          /* nodes of the graph when the program was made; it may grow */
   const od_node **nodes; /* needed ones that are computed, in order */
   size_t n_nodes;
-  bool *needed;   /* by node id: its value is used (sources and fed ones too) */
+  bool *needed; /* by node id: its value is used (sources and fed ones too) */
   const od_update_entry **updates;
   size_t n_updates;
   od_value guard;
   od_key key;
   bool profiling;
-  pthread_mutex_t lock; /* guards the list of plans */
+  uint64_t profile;     /* how many times profiling was switched on */
+  pthread_mutex_t lock; /* guards the list of plans, their users and last */
   plan_entry *plans;
   int n_plans;
   plan_entry *last; /* ran last: for profile questions */
@@ -50,6 +57,8 @@ od_status od_engine_new(od_engine **out, const od_engine_options *options) {
   if (!o.name) o.name = "cpu";
   if (o.threads <= 0) o.threads = od_cpu_count();
   if (o.plan_cache <= 0) o.plan_cache = 64;
+  if (o.threads > THREADS_MAX)
+    return od_fail(OD_EINVAL, "%d compute threads; at most %d are supported", o.threads, THREADS_MAX);
   const od_backend *b = NULL;
   for (size_t i = 0; i < sizeof backends / sizeof *backends; i++)
     if (strcmp(backends[i]->name, o.name) == 0) b = backends[i];
@@ -60,8 +69,10 @@ od_status od_engine_new(od_engine **out, const od_engine_options *options) {
   e->options.name = b->name;
   e->backend = b;
   od_status st = b->open(&e->ctx, &e->options);
-  if (st != OD_OK) od_free(e);
-  else *out = e;
+  if (st != OD_OK)
+    od_free(e);
+  else
+    *out = e;
   return st;
 }
 
@@ -91,7 +102,7 @@ static void want(od_program *p, bool *computed, od_value v) {
 }
 
 static od_status prune(od_program *p, const od_program_spec *spec) {
-  size_t n = od_graph_size(p->graph);
+  size_t n = p->n_ids;
   bool *computed = od_arena_alloc(p->arena, n + 1);
   p->needed = od_arena_alloc(p->arena, n + 1);
   p->nodes = od_arena_alloc(p->arena, sizeof *p->nodes * (n + 1));
@@ -123,6 +134,51 @@ static od_status prune(od_program *p, const od_program_spec *spec) {
       return od_fail(OD_EINVAL, "variable '%s' is needed and there is no state", node->name);
     }
   }
+  if (p->n_updates && !p->state)
+    return od_fail(OD_EINVAL, "the program updates %s and there is no state", p->updates[0]->var->name);
+  return OD_OK;
+}
+
+static od_status check_feeds(const od_program *p) {
+  for (int i = 0; i < p->n_feeds; i++) {
+    if (!od_has(p->feeds[i])) return od_fail(OD_EINVAL, "feed %d of the program is absent", i);
+    if (feed_of(p, p->feeds[i]) < i) return od_fail(OD_EINVAL, "%s is fed twice", p->feeds[i].node->name);
+  }
+  return OD_OK;
+}
+
+/* The variable whose memory a value is (itself, or a view of it), NULL for values that are computed or fed. */
+static const od_variable *variable_behind(const od_program *p, od_value v) {
+  while ((v.node->op->flags & OD_OP_VIEW) && v.out == 0 && feed_of(p, v) < 0) v = v.node->in[0];
+  return feed_of(p, v) < 0 ? od_variable_of(p->graph, v) : NULL;
+}
+
+static bool read_by_others(const od_program *p, const od_variable *const *reads, size_t k) {
+  for (size_t i = k; i < p->n_updates; i++)
+    if (i != k && reads[i] == p->updates[k]->var && p->updates[i]->var != reads[i]) return true;
+  return false;
+}
+
+/* New values are copied into the state one after the other at the end of a run. An update that copies another variable as it
+ * was must come before that one changes. */
+static od_status order_updates(od_program *p) {
+  const od_variable **reads = od_arena_alloc(p->arena, sizeof *reads * (p->n_updates + 1));
+  size_t some = 0;
+  if (!reads) return OD_ENOMEM;
+  for (size_t i = 0; i < p->n_updates; i++) some += (reads[i] = variable_behind(p, p->updates[i]->value)) != NULL;
+  for (size_t k = 0; some && k < p->n_updates; k++) {
+    size_t from = k;
+    for (; from < p->n_updates; from++) { /* the first that nobody behind k wants to read */
+      const od_update_entry *u = p->updates[from];
+      const od_variable *r = reads[from];
+      p->updates[from] = p->updates[k], reads[from] = reads[k];
+      p->updates[k] = u, reads[k] = r;
+      if (!read_by_others(p, reads, k)) break;
+    }
+    if (from == p->n_updates)
+      return od_fail(OD_EUNSUPPORTED, "the updates of %s and others hand their values round in a circle",
+                     p->updates[k]->var->name);
+  }
   return OD_OK;
 }
 
@@ -144,16 +200,22 @@ od_status od_program_new(od_program **out, od_engine *e, const od_program_spec *
   p->n_feeds = spec->n_feeds;
   p->n_fetches = spec->n_fetches;
   p->guard = spec->guard;
+  p->n_ids = od_graph_size(spec->graph);
+  OD_ASSERT(!spec->state || od_state_graph(spec->state) == spec->graph);
   pthread_mutex_init(&p->lock, NULL);
   OD_GO(st, od_arena_new(&p->arena));
   OD_GO(st, copy_values(&p->feeds, p->arena, spec->feeds, spec->n_feeds));
   OD_GO(st, copy_values(&p->fetches, p->arena, spec->fetches, spec->n_fetches));
-  for (int i = 0; i < p->n_feeds; i++)
-    if (!od_has(p->feeds[i])) OD_GO(st, od_fail(OD_EINVAL, "feed %d of the program is absent", i));
+  p->shapes = od_arena_alloc(p->arena, sizeof *p->shapes * (size_t)(p->n_feeds + 1));
+  if (!p->shapes) OD_GO(st, OD_ENOMEM);
+  OD_GO(st, check_feeds(p));
   OD_GO(st, prune(p, spec));
+  st = order_updates(p);
 done:
-  if (st != OD_OK) od_program_free(p);
-  else *out = p;
+  if (st != OD_OK)
+    od_program_free(p);
+  else
+    *out = p;
   return st;
 }
 
@@ -181,10 +243,12 @@ od_status od_infer_node(od_type *out, const od_node *node, const od_type *in, co
   od_infer c = {node, node->params, node->n_in, node->op->n_out, in, present, out};
   OD_TRY(od_fail_context(node->op->infer(&c), "%s (%s)", node->name, node->op->name));
   for (int i = 0; i < node->op->n_out; i++) {
-    if (od_shape_known(&out[i].shape)) continue;
     char text[OD_SHAPE_TEXT];
-    return od_fail(OD_EINVAL, "%s (%s): the shape of output %d stays unknown: %s", node->name, node->op->name, i,
-                   od_shape_text(text, &out[i].shape));
+    size_t bytes;
+    if (!od_shape_known(&out[i].shape))
+      return od_fail(OD_EINVAL, "%s (%s): the shape of output %d stays unknown: %s", node->name, node->op->name, i,
+                     od_shape_text(text, &out[i].shape));
+    OD_TRY(od_fail_context(od_shape_bytes(&bytes, &out[i].shape, out[i].dtype), "%s (%s)", node->name, node->op->name));
   }
   return OD_OK;
 }
@@ -207,7 +271,7 @@ static od_status check_feed(const od_value v, const od_shape *shape) {
 
 /* Types of all needed values: sources first, then node by node; fed outputs take the shape they are fed with. */
 static od_status infer_all(const od_program *p, plan_entry *e, const od_shape *shapes) {
-  size_t n = od_graph_size(p->graph);
+  size_t n = p->n_ids;
   od_type **types = od_arena_alloc(e->arena, sizeof *types * (n + 1));
   od_type *feed_types = od_arena_alloc(e->arena, sizeof *feed_types * (size_t)(p->n_feeds + 1));
   if (!types || !feed_types) return OD_ENOMEM;
@@ -236,8 +300,9 @@ static od_status infer_all(const od_program *p, plan_entry *e, const od_shape *s
     for (int k = 0; k < p->n_feeds; k++) /* an output that is fed keeps the shape of the feed */
       if (p->feeds[k].node == node) types[node->id][p->feeds[k].out] = feed_types[k];
   }
-  e->request = (od_plan_request){p->graph, p->state, p->n_nodes, p->nodes, (const od_type *const *)types, p->feeds, feed_types,
-                                 p->n_feeds, p->fetches, p->n_fetches, p->updates, p->n_updates, p->guard};
+  e->request = (od_plan_request){p->graph,   p->state,     p->n_nodes, p->nodes,   (const od_type *const *)types,
+                                 p->feeds,   feed_types,   p->n_feeds, p->fetches, p->n_fetches,
+                                 p->updates, p->n_updates, n,          p->guard};
   return OD_OK;
 }
 
@@ -265,17 +330,20 @@ static od_status make(plan_entry **out, od_program *p, const od_shape *shapes) {
   OD_GO(st, infer_all(p, e, shapes));
   OD_GO(st, p->engine->backend->plan(&e->plan, p->engine->ctx, &e->request));
 done:
-  if (st != OD_OK) free_entry(p, e);
-  else *out = e;
+  if (st != OD_OK)
+    free_entry(p, e);
+  else
+    *out = e;
   return st;
 }
 
-/* Takes the least recently used plan out of a full list (never the one that ran last: its fetches may still be read). */
+/* Takes the least recently used plan out of a full list. Never one that a thread holds, nor the one that ran last: its fetches
+ * and its profile may still be read. */
 static plan_entry *evict(od_program *p) {
   if (p->n_plans <= p->engine->options.plan_cache) return NULL;
-  plan_entry **at = &p->plans, **victim = NULL;
-  for (; *at; at = &(*at)->next)
-    if (*at != p->last && at != &p->plans) victim = at;
+  plan_entry **victim = NULL;
+  for (plan_entry **at = &p->plans; *at; at = &(*at)->next)
+    if (*at != p->last && (*at)->users == 0) victim = at;
   if (!victim) return NULL;
   plan_entry *e = *victim;
   *victim = e->next;
@@ -283,20 +351,23 @@ static plan_entry *evict(od_program *p) {
   return e;
 }
 
-static od_status get(plan_entry **out, od_program *p, const od_shape *shapes) {
+/* The plan of these shapes, from the cache or made now; held until `release`. */
+static od_status acquire(plan_entry **out, od_program *p, const od_shape *shapes) {
   pthread_mutex_lock(&p->lock);
   plan_entry *e = look_up(p, shapes);
+  if (e) e->users++;
   pthread_mutex_unlock(&p->lock);
   if (!e) {
     OD_TRY(make(&e, p, shapes)); /* outside the lock: the running thread does not wait for another shape's plan */
     pthread_mutex_lock(&p->lock);
-    plan_entry *other = look_up(p, shapes), *old = NULL;
+    plan_entry *other = look_up(p, shapes), *old = NULL; /* made by another thread meanwhile */
     if (!other) {
       e->next = p->plans;
       p->plans = e;
       p->n_plans++;
-      old = evict(p);
     }
+    (other ? other : e)->users++;
+    if (!other) old = evict(p);
     pthread_mutex_unlock(&p->lock);
     free_entry(p, other ? e : old);
     if (other) e = other;
@@ -305,42 +376,59 @@ static od_status get(plan_entry **out, od_program *p, const od_shape *shapes) {
   return OD_OK;
 }
 
-od_status od_program_run(od_program *p, const od_tensor *feeds, od_tensor *fetches) {
-  enum { FEW = 64 };
-  od_shape few[FEW], *shapes = few;
-  OD_ASSERT(p->n_feeds <= FEW || p->n_feeds > 0);
-  if (p->n_feeds > FEW) OD_TRY(od_new(&shapes, (size_t)p->n_feeds, sizeof *shapes));
-  od_status st = OD_OK;
-  plan_entry *e = NULL;
-  for (int i = 0; i < p->n_feeds; i++) {
-    shapes[i] = feeds[i].shape;
-    if (feeds[i].dtype != od_type_of(p->feeds[i]).dtype)
-      OD_GO(st, od_fail(OD_EMISMATCH, "%s is fed with %s, it wants %s", p->feeds[i].node->name, od_dtype_name(feeds[i].dtype),
-                        od_dtype_name(od_type_of(p->feeds[i]).dtype)));
-  }
-  OD_GO(st, get(&e, p, shapes));
+static void release(od_program *p, plan_entry *e) {
+  pthread_mutex_lock(&p->lock);
+  e->users--;
+  pthread_mutex_unlock(&p->lock);
+}
+
+static void set_last(od_program *p, plan_entry *e) {
+  pthread_mutex_lock(&p->lock);
   p->last = e;
-  OD_GO(st, p->engine->backend->run(p->engine->ctx, e->plan, feeds, fetches, p->key, p->profiling));
-  if (p->n_updates) od_state_touch(p->state);
-done:
-  if (shapes != few) od_free(shapes);
+  pthread_mutex_unlock(&p->lock);
+}
+
+od_status od_program_run(od_program *p, const od_tensor *feeds, od_tensor *fetches) {
+  plan_entry *e;
+  for (int i = 0; i < p->n_feeds; i++) {
+    od_dtype wanted = od_type_of(p->feeds[i]).dtype;
+    if (feeds[i].dtype != wanted)
+      return od_fail(OD_EMISMATCH, "%s is fed with %s, it wants %s", p->feeds[i].node->name,
+                     od_dtype_name(feeds[i].dtype), od_dtype_name(wanted));
+    p->shapes[i] = feeds[i].shape;
+  }
+  OD_TRY(acquire(&e, p, p->shapes));
+  set_last(p, e);
+  if (p->profiling && e->profiled != p->profile) {
+    e->profiled = p->profile;
+    p->engine->backend->clear_profile(e->plan);
+  }
+  od_status st = p->engine->backend->run(p->engine->ctx, e->plan, feeds, fetches, p->key, p->profiling);
+  if (p->n_updates) od_state_touch(p->state); /* after a failure too: some may have been computed in place */
+  release(p, e);
   return st;
 }
 
 od_status od_program_prepare(od_program *p, const od_shape *feed_shapes) {
   plan_entry *e;
-  return get(&e, p, feed_shapes);
+  OD_TRY(acquire(&e, p, feed_shapes));
+  release(p, e);
+  return OD_OK;
 }
 
 od_status od_program_memory(size_t *bytes, od_program *p, const od_shape *feed_shapes) {
   plan_entry *e;
-  OD_TRY(get(&e, p, feed_shapes));
+  OD_TRY(acquire(&e, p, feed_shapes));
   *bytes = p->engine->backend->memory(e->plan);
+  release(p, e);
   return OD_OK;
 }
 
 void od_program_set_key(od_program *p, od_key key) { p->key = key; }
-void od_program_profile(od_program *p, bool on) { p->profiling = on; }
+void od_program_profile(od_program *p, bool on) {
+  p->profiling = on;
+  if (on) p->profile++;
+}
 
 const od_profile_step *od_program_profile_steps(const od_program *p, size_t *n) {
   od_plan_profile profile = {NULL, 0};

@@ -17,7 +17,7 @@ typedef enum { OD_FP32, OD_MIXED_BF16 } od_precision;
 
 typedef struct {
   const char *name;       /* "cpu" (oneDNN and our kernels) or "ref" (plain C); NULL: "cpu" */
-  int threads;            /* compute threads; <= 0: as many as processors */
+  int threads;            /* compute threads, at most 4096; <= 0: as many as processors */
   od_precision precision; /* what activations are kept in; weights, statistics, losses, boxes stay fp32 */
   int plan_cache;         /* plans a program keeps; <= 0: 64 */
 } od_engine_options;
@@ -34,22 +34,26 @@ typedef struct {
   int n_feeds;
   const od_value *fetches;
   int n_fetches;
-  const char *const *update_groups; /* groups of updates that every run applies, after everything was computed */
+  const char *const *update_groups; /* groups of updates that every run applies, after everything was computed; one that copies
+                                       another variable gets what that held before the run */
   int n_update_groups;
   od_value guard; /* a float scalar computed before the first optimizer node; a run in which it is not finite stops there with
                      OD_ENUMERIC and applies no update of nodes after it. Absent: no guard */
 } od_program_spec;
 
-/* Checks that every input needed is fed. The graph and the state must outlive the program. */
+/* Checks that every input needed is fed, that no value is fed twice, that updates do not hand values round in a circle. The graph
+ * and the state must outlive the program; nodes added to the graph later do not concern it. */
 OD_MUST_CHECK od_status od_program_new(od_program **out, od_engine *e, const od_program_spec *spec);
 void od_program_free(od_program *p);
 
 /* Runs. feeds[i]: dense row-major tensor of feed i's dtype, any shape that fits the logical type. fetches[i] becomes a view
  * (dense, row-major, fp32 where the logical type is) that stays valid until the next run of any program of this engine.
- * An absent fetch (OD_NONE in the spec) gives data NULL. One thread at a time per engine. */
+ * An absent fetch (OD_NONE in the spec) gives data NULL. A fetched variable is the state's own memory: after the updates. A run
+ * that fails leaves the state undefined unless the guard stopped it. One thread at a time per engine; allocates nothing once
+ * a shape was seen. */
 OD_MUST_CHECK od_status od_program_run(od_program *p, const od_tensor *feeds, od_tensor *fetches);
 
-/* Makes the plan for these feed shapes unless it is there. May run in another thread beside od_program_run. */
+/* Makes the plan for these feed shapes unless it is there. May run in other threads beside od_program_run. */
 OD_MUST_CHECK od_status od_program_prepare(od_program *p, const od_shape *feed_shapes);
 
 /* Bytes that the plan of these shapes needs for activations and scratch (makes the plan). */

@@ -8,9 +8,9 @@
 /* Gradients collected so far for each output of each node that existed when we began. */
 typedef struct {
   od_graph *graph;
-  size_t n;           /* nodes at the start */
-  od_value **grad;    /* by node id, by output; NULL: node not between y and wrt */
-  bool *reaches_wrt;  /* some wrt is an ancestor of (or is) this node */
+  size_t n;          /* nodes at the start */
+  od_value **grad;   /* by node id, by output; NULL: node not between y and wrt */
+  bool *reaches_wrt; /* some wrt is an ancestor of (or is) this node */
 } sweep;
 
 static od_value add_op(od_graph *g, const char *name, od_value a, od_value b) {
@@ -73,6 +73,10 @@ static od_status visit(sweep *s, const od_node *node) {
 
 od_status od_gradients(od_value *grads, od_graph *g, od_value y, const od_value *wrt, int n) {
   OD_TRY(od_graph_check(g));
+  if (!od_has(y)) return od_fail(OD_EINVAL, "the gradient of nothing is asked for");
+  if (!differentiable(y))
+    return od_fail(OD_EINVAL, "%s is %s: only floats have a gradient", y.node->name,
+                   od_dtype_name(od_type_of(y).dtype));
   sweep s = {.graph = g, .n = od_graph_size(g)};
   od_status st;
   OD_GO(st, od_new(&s.grad, s.n, sizeof *s.grad));

@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "graph/params.h"
 
-enum { SCOPES_MAX = 32, INPUTS_MAX = 4096 };
+enum { SCOPES_MAX = 32 };
 
 typedef struct {
   const char *list, *key;
@@ -43,8 +43,10 @@ od_status od_graph_new(od_graph **out) {
   OD_GO(st, od_map_new(&g->next_suffix));
   OD_GO(st, od_map_new(&g->variable_by_name));
 done:
-  if (st != OD_OK) od_graph_free(g);
-  else *out = g;
+  if (st != OD_OK)
+    od_graph_free(g);
+  else
+    *out = g;
   return st;
 }
 
@@ -109,12 +111,17 @@ static const char *unique_name(od_graph *g, const char *full) {
 
 /* -------------------------------------------------------------------------------------------------------------- nodes */
 static od_status check_inputs(const od_graph *g, const char *name, const od_op *op, const od_value *in, int n_in) {
-  if (n_in < op->min_in || (op->max_in >= 0 && n_in > op->max_in))
+  if (op->max_in < 0 && n_in < op->min_in)
+    return od_fail(OD_EINVAL, "%s: op %s takes %d inputs or more, not %d", name, op->name, op->min_in, n_in);
+  if (op->max_in >= 0 && (n_in < op->min_in || n_in > op->max_in))
     return od_fail(OD_EINVAL, "%s: op %s takes %d to %d inputs, not %d", name, op->name, op->min_in, op->max_in, n_in);
   for (int i = 0; i < n_in; i++) {
     if (!od_has(in[i]) && !(i < 32 && (op->optional_in >> i & 1u)))
       return od_fail(OD_EINVAL, "%s: input %d of op %s is missing", name, i, op->name);
-    OD_ASSERT(!od_has(in[i]) || g->nodes[in[i].node->id] == in[i].node); /* a value of another graph */
+    if (!od_has(in[i])) continue;
+    OD_ASSERT((size_t)in[i].node->id < g->n_nodes &&
+              g->nodes[in[i].node->id] == in[i].node); /* no value of another graph */
+    OD_ASSERT(in[i].out >= 0 && in[i].out < in[i].node->op->n_out);
   }
   return OD_OK;
 }
@@ -143,8 +150,10 @@ static od_status add(od_value *result, od_graph *g, const char *name, const od_o
   if (n_in) memcpy(inputs, in, sizeof *in * (size_t)n_in);
   *node = (od_node){op, full, NULL, inputs, n_in, out, (int)g->n_nodes};
   OD_TRY(od_fail_context(od_params_copy(&node->params, g->arena, op, params), "%s (%s)", full, op->name));
-  if (source_type) out[0] = *source_type;
-  else OD_TRY(od_fail_context(infer(g, node, out), "%s (%s)", full, op->name));
+  if (source_type)
+    out[0] = *source_type;
+  else
+    OD_TRY(od_fail_context(infer(g, node, out), "%s (%s)", full, op->name));
   OD_TRY(od_grow(&g->nodes, &g->cap_nodes, g->n_nodes + 1, sizeof *g->nodes));
   OD_TRY(od_map_set(g->by_name, full, node));
   g->nodes[g->n_nodes++] = node;
@@ -152,7 +161,8 @@ static od_status add(od_value *result, od_graph *g, const char *name, const od_o
   return OD_OK;
 }
 
-od_value od_graph_add_named(od_graph *g, const char *name, const od_op *op, const od_value *in, int n_in, const void *params) {
+od_value od_graph_add_named(od_graph *g, const char *name, const od_op *op, const od_value *in, int n_in,
+                            const void *params) {
   if (g->failed != OD_OK) return OD_NONE;
   od_value v = OD_NONE;
   od_status st = add(&v, g, name, op, in, n_in, params, NULL);
@@ -205,7 +215,8 @@ static od_value variable(od_graph *g, const char *full, const char *node_name, o
     return od_graph_fail(g, od_fail(OD_EINVAL, "variable %s is created twice", full));
   if (!od_shape_known(&desc.shape)) {
     char text[OD_SHAPE_TEXT];
-    return od_graph_fail(g, od_fail(OD_EINVAL, "variable %s has no known shape: %s", full, od_shape_text(text, &desc.shape)));
+    return od_graph_fail(
+        g, od_fail(OD_EINVAL, "variable %s has no known shape: %s", full, od_shape_text(text, &desc.shape)));
   }
   od_variable *v = od_arena_alloc(g->arena, sizeof *v);
   if (!v) return od_graph_fail(g, OD_ENOMEM);
@@ -252,11 +263,16 @@ static od_status append_update(od_graph *g, const char *group, od_value var, od_
   const od_variable *v = od_variable_of(g, var);
   if (!v) return od_fail(OD_EINVAL, "an update of something that is no variable");
   od_type t = od_type_of(value);
+  if (!od_has(value)) return od_fail(OD_EINVAL, "update of %s: there is no new value", v->name);
   if (t.dtype != v->dtype || !od_shape_equal(&t.shape, &v->shape)) {
     char a[OD_SHAPE_TEXT], b[OD_SHAPE_TEXT];
-    return od_fail(OD_EINVAL, "update of %s: shape %s, the variable has %s", v->name, od_shape_text(a, &t.shape),
+    return od_fail(OD_EINVAL, "update of %s: the new value is %s%s, the variable is %s%s", v->name,
+                   od_dtype_name(t.dtype), od_shape_text(a, &t.shape), od_dtype_name(v->dtype),
                    od_shape_text(b, &v->shape));
   }
+  for (size_t i = 0; i < g->n_updates; i++)
+    if (g->updates[i].var == v && strcmp(g->updates[i].group, group) == 0)
+      return od_fail(OD_EINVAL, "%s gets two updates of group %s", v->name, group);
   OD_TRY(od_grow(&g->updates, &g->cap_updates, g->n_updates + 1, sizeof *g->updates));
   const char *copy = od_arena_strdup(g->arena, group);
   if (!copy) return OD_ENOMEM;
@@ -276,8 +292,10 @@ void od_collect(od_graph *g, const char *list, const char *key, od_value v) {
   if (g->failed != OD_OK || !od_has(v)) return;
   collected c = {od_arena_strdup(g->arena, list), od_arena_strdup(g->arena, key), v};
   od_status st = c.list && c.key ? od_grow(&g->collected, &g->cap_collected, g->n_collected + 1, sizeof c) : OD_ENOMEM;
-  if (st != OD_OK) od_graph_fail(g, st);
-  else g->collected[g->n_collected++] = c;
+  if (st != OD_OK)
+    od_graph_fail(g, st);
+  else
+    g->collected[g->n_collected++] = c;
 }
 
 bool od_collected(const od_graph *g, const char *list, size_t i, const char **key, od_value *v) {

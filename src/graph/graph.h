@@ -102,7 +102,8 @@ typedef struct {
 } od_variable_params;
 
 /* Says that running the updates sets var (a variable's value) to new_value. group: "batch_norm", "optimizer",
- * "moving_average", "step": a program chooses groups. */
+ * "moving_average", "step": a program chooses groups. The value's type must be the variable's; a second update of one variable
+ * in one group is a failure. */
 void od_update(od_graph *g, const char *group, od_value var, od_value new_value);
 typedef struct {
   const char *group;
@@ -112,7 +113,7 @@ typedef struct {
 size_t od_graph_updates(const od_graph *g);
 const od_update_entry *od_graph_update(const od_graph *g, size_t i);
 
-/* Named lists of values that builders leave for others: "losses" (key = the original's loss name), "regularization",
+/* Named lists of values, in the order they were added; an absent value is not added. What builders leave for others: "losses" (key = the original's loss name), "regularization",
  * "summaries" (scalars for the event file). */
 void od_collect(od_graph *g, const char *list, const char *key, od_value v);
 /* i-th entry of a list; false behind the last. */

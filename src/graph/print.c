@@ -4,9 +4,12 @@
 #include "graph/params.h"
 
 static void add_value(od_str *s, od_value v) {
-  if (!od_has(v)) od_str_add(s, "-");
-  else if (v.out) od_str_addf(s, "%s:%d", v.node->name, v.out);
-  else od_str_add(s, v.node->name);
+  if (!od_has(v))
+    od_str_add(s, "-");
+  else if (v.out)
+    od_str_addf(s, "%s:%d", v.node->name, v.out);
+  else
+    od_str_add(s, v.node->name);
 }
 
 od_status od_graph_print(char **out, const od_graph *g) {
@@ -27,6 +30,9 @@ od_status od_graph_print(char **out, const od_graph *g) {
     od_str_add(&s, "\n");
   }
   od_status st = od_str_check(&s);
-  *out = od_str_take(&s);
+  if (st == OD_OK)
+    *out = od_str_take(&s);
+  else
+    od_str_free(&s);
   return st;
 }

@@ -6,10 +6,11 @@
 
 typedef struct od_state od_state;
 
-/* Allocates a tensor for every variable of the graph, zeroed. The graph must outlive the state. */
+/* Allocates a tensor for every variable of the graph, zeroed; variables made afterwards have none. The graph must outlive the
+ * state. */
 OD_MUST_CHECK od_status od_state_new(od_state **out, const od_graph *g);
 void od_state_free(od_state *s);
-/* Draws every variable from its initializer: a pure function of (seed, name, element). */
+/* Draws every variable from its initializer: a pure function of (seed, name, element). What is not float32 becomes 0. */
 void od_state_init(od_state *s, uint64_t seed);
 /* The tensor of a variable (its view; data belongs to the state), NULL when there is none of that name. */
 od_tensor *od_state_tensor(const od_state *s, const char *full_name);

@@ -68,7 +68,7 @@ static size_t scratch_of(const plan *p, const od_node *n, od_arena *arena, bool 
 
 /* Outputs live from their node to their last reader; fetches and updates to the end. */
 static od_status plan_buffers(plan *p) {
-  size_t n_ids = od_graph_size(p->r.graph), n = p->r.n_nodes, n_pieces = 0;
+  size_t n_ids = p->r.n_ids, n = p->r.n_nodes, n_pieces = 0;
   p->first_piece = od_arena_alloc(p->arena, sizeof *p->first_piece * (n_ids + 1));
   for (size_t i = 0; i < n; i++) n_pieces += (size_t)p->r.nodes[i]->op->n_out + 1;
   od_piece *pieces = od_arena_alloc(p->arena, sizeof *pieces * (n_pieces + 1));
@@ -109,14 +109,15 @@ static od_status plan_buffers(plan *p) {
 static od_status make_steps(plan *p) {
   p->steps = od_arena_alloc(p->arena, sizeof *p->steps * (p->r.n_nodes + 1));
   p->profile = od_arena_alloc(p->arena, sizeof *p->profile * (p->r.n_nodes + 1));
-  p->values = od_arena_alloc(p->arena, sizeof *p->values * (od_graph_size(p->r.graph) + 1));
+  p->values = od_arena_alloc(p->arena, sizeof *p->values * (p->r.n_ids + 1));
   if (!p->steps || !p->profile || !p->values) return OD_ENOMEM;
-  for (size_t i = 0; i < od_graph_size(p->r.graph); i++) {
+  for (size_t i = 0; i < p->r.n_ids; i++) {
     const od_node *node = od_graph_node(p->r.graph, i);
     if (!p->r.types[i]) continue;
     p->values[i] = od_arena_alloc(p->arena, sizeof(od_tensor) * (size_t)node->op->n_out);
     if (!p->values[i]) return OD_ENOMEM;
-    for (int k = 0; k < node->op->n_out; k++) p->values[i][k] = (od_tensor){p->r.types[i][k].dtype, p->r.types[i][k].shape, NULL};
+    for (int k = 0; k < node->op->n_out; k++)
+      p->values[i][k] = (od_tensor){p->r.types[i][k].dtype, p->r.types[i][k].shape, NULL};
   }
   for (size_t i = 0; i < p->r.n_nodes; i++) {
     const od_node *node = p->r.nodes[i];
@@ -144,17 +145,20 @@ static od_status make_plan(void **out, void *ctx, const od_plan_request *r) {
     st = make_steps(p);
     if (st == OD_OK) st = plan_buffers(p);
   }
-  if (st != OD_OK) od_arena_free(arena);
-  else *out = p;
+  if (st != OD_OK)
+    od_arena_free(arena);
+  else
+    *out = p;
   return st;
 }
 
 /* Points the sources and feeds at their data. */
 static void bind_sources(plan *p, const od_tensor *feeds) {
-  for (size_t i = 0; i < od_graph_size(p->r.graph); i++) {
+  for (size_t i = 0; i < p->r.n_ids; i++) {
     const od_node *node = od_graph_node(p->r.graph, i);
     if (!p->values[i] || !(node->op->flags & OD_OP_SOURCE)) continue;
-    if (strcmp(node->op->name, "const") == 0) p->values[i][0].data = ((const od_const_params *)node->params)->value.data;
+    if (strcmp(node->op->name, "const") == 0)
+      p->values[i][0].data = ((const od_const_params *)node->params)->value.data;
     if (strcmp(node->op->name, "variable") == 0)
       p->values[i][0] = *od_state_tensor(p->r.state, ((const od_variable_params *)node->params)->name);
   }
@@ -179,7 +183,8 @@ static od_status run_step(plan *p, context *c, step *s, od_key key) {
     out[k] = (od_tensor){p->r.types[node->id][k].dtype, p->r.types[node->id][k].shape, c->buffer + s->out_at[k]};
     if (!is_fed(p, node, k)) s->out[k] = out[k];
   }
-  od_call call = {node->params, node->n_in, node->op->n_out, s->in, out, c->buffer + s->scratch_at, od_key_mix(s->key, key)};
+  od_call call = {node->params,           node->n_in, node->op->n_out, s->in, out, c->buffer + s->scratch_at,
+                  od_key_mix(s->key, key)};
   return od_fail_context(node->op->ref(&call), "%s (%s)", node->name, node->op->name);
 }
 
@@ -197,7 +202,8 @@ static od_status run(void *ctx, void *plan_, const od_tensor *feeds, od_tensor *
   for (size_t i = 0; i < p->r.n_nodes; i++) {
     double t = profile ? od_now() : 0;
     OD_TRY(run_step(p, c, &p->steps[i], key));
-    if (p->steps[i].node == p->r.guard.node) OD_TRY(od_check_guard(p->r.guard.node, p->steps[i].out[p->r.guard.out].data));
+    if (p->steps[i].node == p->r.guard.node)
+      OD_TRY(od_check_guard(p->r.guard.node, p->steps[i].out[p->r.guard.out].data));
     if (profile) p->profile[i].seconds += (od_now() - t - p->profile[i].seconds) / (double)p->runs;
   }
   for (int k = 0; k < p->r.n_fetches; k++)
@@ -205,7 +211,8 @@ static od_status run(void *ctx, void *plan_, const od_tensor *feeds, od_tensor *
   for (size_t k = 0; k < p->r.n_updates; k++) {
     const od_value v = p->r.updates[k]->value;
     od_tensor *to = od_state_at(p->r.state, p->r.updates[k]->var->index);
-    memcpy(to->data, p->values[v.node->id][v.out].data, od_tensor_bytes(to));
+    const void *from = p->values[v.node->id][v.out].data;
+    if (from != to->data) memcpy(to->data, from, od_tensor_bytes(to));
   }
   return OD_OK;
 }
@@ -214,8 +221,20 @@ static size_t memory_of(const void *p) { return ((const plan *)p)->total; }
 static od_plan_profile profile_of(const void *p) {
   return (od_plan_profile){((const plan *)p)->profile, ((const plan *)p)->r.n_nodes};
 }
+static void clear_profile(void *plan_) {
+  plan *p = plan_;
+  p->runs = 0;
+  for (size_t i = 0; i < p->r.n_nodes; i++) p->profile[i].seconds = 0;
+}
 
 const od_backend od_backend_ref = {
-    .name = "ref", .open = open_ref, .close = close_ref, .plan = make_plan, .free_plan = free_plan, .memory = memory_of,
-    .run = run, .profile = profile_of,
+    .name = "ref",
+    .open = open_ref,
+    .close = close_ref,
+    .plan = make_plan,
+    .free_plan = free_plan,
+    .memory = memory_of,
+    .run = run,
+    .profile = profile_of,
+    .clear_profile = clear_profile,
 };
