@@ -211,6 +211,7 @@ od_value od_convert_scores(od_graph *g, const od_pb_post *p, od_value logits) {
   p = OD_SET(p, PostProcessing);
   if (p->calibration_config)
     return od_graph_fail(g, od_fail(OD_EUNSUPPORTED, "post_processing: calibration_config is not supported yet"));
+  if (!(p->logit_scale > 0 || p->logit_scale < 0)) return od_graph_fail(g, od_fail(OD_EINVAL, "post_processing.logit_scale is %g: scores would be divided by it", (double)p->logit_scale));
   if (p->logit_scale != 1) logits = od_div(g, logits, od_const_f32(g, p->logit_scale));
   switch (p->score_converter) {
     case OBJECT_DETECTION__PROTOS__POST_PROCESSING__SCORE_CONVERTER__SIGMOID: return od_sigmoid(g, logits);

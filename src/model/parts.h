@@ -7,6 +7,9 @@
 #include "ops/detect.h"
 #include "ops/loss.h"
 
+/* Most channels that a config may ask for. */
+enum { OD_DEPTH_MAX = 1 << 16 };
+
 /* Appends to a list; the name is copied into the graph. */
 void od_named_add(od_graph *g, od_named_list *l, const char *name, od_value v);
 

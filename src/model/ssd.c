@@ -9,6 +9,8 @@
 #include "ops/math.h"
 
 static const od_ssd_extractor_kind *const extractors[] = {&od_ssd_mobilenet_v1, &od_ssd_mobilenet_v2};
+/* Beyond what any network has; what is larger is a slip that would ask for all the machine's memory. */
+enum { CLASSES_MAX = 1 << 20, MULTIPLIER_MAX = 64, PAD_MULTIPLE_MAX = 4096 };
 enum { N_EXTRACTORS = sizeof extractors / sizeof *extractors };
 
 static od_status find_extractor(const od_ssd_extractor_kind **out, const char *type) {
@@ -33,14 +35,33 @@ static od_status refuse(const od_pb_ssd *c) {
   if (c->use_confidences_as_targets) return od_fail(OD_EUNSUPPORTED, "model.ssd.use_confidences_as_targets is not supported yet");
   if (c->add_background_class && c->explicit_background_class)
     return od_fail(OD_EINVAL, "model.ssd: add_background_class and explicit_background_class exclude each other");
-  if (c->num_classes < 1) return od_fail(OD_EINVAL, "model.ssd.num_classes is %d, at least 1 is wanted", c->num_classes);
+  if (c->num_classes < 1 || c->num_classes > CLASSES_MAX)
+    return od_fail(OD_EINVAL, "model.ssd.num_classes is %d, allowed are 1 to %d", c->num_classes, CLASSES_MAX);
   const od_pb_ssd_extractor *e = c->feature_extractor;
   if (!e) return od_fail(OD_EINVAL, "model.ssd.feature_extractor is not set");
   if (e->num_layers < 1 || e->num_layers > 6)
     return od_fail(OD_EINVAL, "feature_extractor.num_layers is %d, allowed are 1 to 6", e->num_layers);
-  if (e->depth_multiplier <= 0) return od_fail(OD_EINVAL, "feature_extractor.depth_multiplier is %g, more than 0 is wanted", (double)e->depth_multiplier);
+  if (!(e->depth_multiplier > 0 && e->depth_multiplier <= MULTIPLIER_MAX))
+    return od_fail(OD_EINVAL, "feature_extractor.depth_multiplier is %g, more than 0 and at most %d is wanted", (double)e->depth_multiplier, MULTIPLIER_MAX);
+  if (e->min_depth < 0 || e->min_depth > OD_DEPTH_MAX)
+    return od_fail(OD_EINVAL, "feature_extractor.min_depth is %d, allowed are 0 to %d", e->min_depth, OD_DEPTH_MAX);
+  if (e->pad_to_multiple < 1 || e->pad_to_multiple > PAD_MULTIPLE_MAX)
+    return od_fail(OD_EINVAL, "feature_extractor.pad_to_multiple is %d, allowed are 1 to %d", e->pad_to_multiple, PAD_MULTIPLE_MAX);
   if (e->replace_preprocessor_with_placeholder)
     return od_fail(OD_EUNSUPPORTED, "feature_extractor.replace_preprocessor_with_placeholder is not supported");
+  return OD_OK;
+}
+
+/* What the predictor gives must be what the coder reads. */
+static od_status check_code_size(const od_pb_ssd *c) {
+  od_coder_params coder;
+  const ObjectDetection__Protos__BoxPredictor *p = c->box_predictor;
+  OD_TRY(od_coder_from_config(&coder, c->box_coder));
+  int64_t wants = coder.kind == OD_CODER_SQUARE ? 3 : coder.kind == OD_CODER_KEYPOINT ? 4 + 2 * coder.keypoints : 4;
+  if (p && p->box_predictor_oneof_case == OBJECT_DETECTION__PROTOS__BOX_PREDICTOR__BOX_PREDICTOR_ONEOF_CONVOLUTIONAL_BOX_PREDICTOR &&
+      p->convolutional_box_predictor->box_code_size != wants)
+    return od_fail(OD_EINVAL, "convolutional_box_predictor.box_code_size is %d, the box_coder writes %lld numbers a box",
+                   p->convolutional_box_predictor->box_code_size, (long long)wants);
   return OD_OK;
 }
 
@@ -223,6 +244,7 @@ od_status od_ssd_build(od_model *m, const od_pb_ssd *c, const od_model_spec *spe
   m->anchors = od_anchors_build(g, c->anchor_generator, maps, n, m->preprocessed);
   od_ssd_predict(g, c->box_predictor, maps, n, per_location, class_slots, spec->training, &encodings, &logits);
   OD_TRY(od_graph_check(g));
+  OD_TRY(check_code_size(c));
   od_named_add(g, &m->predictions, "preprocessed_inputs", m->preprocessed);
   od_named_add(g, &m->predictions, "box_encodings", encodings);
   od_named_add(g, &m->predictions, "class_predictions_with_background", logits);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "model/parts.h"
+#include "model/ssd_extractor.h"
 #include "ops/math.h"
 
 typedef struct {
@@ -14,22 +15,29 @@ typedef struct {
 /* One head: k x k convolution, or depthwise k x k (with the style's norm and activation) and 1x1. */
 static od_value conv_head(const head *h, const char *name, od_value x, int64_t channels, float bias_init) {
   char depthwise[96];
-  od_layer last = {.channels = channels, .kernel_h = h->c->kernel_size, .kernel_w = h->c->kernel_size, .linear = true, .bias_init = bias_init};
+  od_layer last = {.channels = channels,
+                   .kernel_h = h->c->kernel_size,
+                   .kernel_w = h->c->kernel_size,
+                   .linear = true,
+                   .bias_init = bias_init};
   if (h->c->use_depthwise) {
     snprintf(depthwise, sizeof depthwise, "%s_depthwise", name);
-    x = od_layer_depthwise(h->g, h->style, depthwise, x, &(od_layer){.kernel_h = last.kernel_h, .kernel_w = last.kernel_w});
+    x = od_layer_depthwise(h->g, h->style, depthwise, x,
+                           &(od_layer){.kernel_h = last.kernel_h, .kernel_w = last.kernel_w});
     last.kernel_h = last.kernel_w = 1;
     last.bias_init = 0; /* the original forgets the class bias here */
   }
   return od_layer_conv(h->g, h->style, name, x, &last);
 }
 
-static od_value clip(od_graph *g, const ObjectDetection__Protos__ConvolutionalBoxPredictor__BoxEncodingsClipRange *r, od_value x) {
+static od_value clip(od_graph *g, const ObjectDetection__Protos__ConvolutionalBoxPredictor__BoxEncodingsClipRange *r,
+                     od_value x) {
   if (!r) return x;
   return od_minimum(g, od_maximum(g, x, od_const_f32(g, r->min)), od_const_f32(g, r->max));
 }
 
-static void predict_map(const head *h, od_value x, int64_t anchors, int64_t class_slots, od_value *encodings, od_value *logits) {
+static void predict_map(const head *h, od_value x, int64_t anchors, int64_t class_slots, od_value *encodings,
+                        od_value *logits) {
   const od_pb_conv_predictor *c = h->c;
   int64_t depth = od_dim(x, -1) < c->max_depth ? od_dim(x, -1) : c->max_depth;
   if (depth < c->min_depth) depth = c->min_depth;
@@ -47,24 +55,47 @@ static void predict_map(const head *h, od_value x, int64_t anchors, int64_t clas
   *logits = od_reshape(h->g, y, (od_ints){3, (int64_t[]){0, -1, class_slots}});
 }
 
+static od_status check(const od_pb_conv_predictor *c) {
+  const struct {
+    const char *name;
+    int32_t value, least, most;
+  } fields[] = {{"kernel_size", c->kernel_size, 1, 64},
+                {"box_code_size", c->box_code_size, 1, OD_DEPTH_MAX},
+                {"num_layers_before_predictor", c->num_layers_before_predictor, 0, 64},
+                {"min_depth", c->min_depth, 0, OD_DEPTH_MAX},
+                {"max_depth", c->max_depth, 0, OD_DEPTH_MAX}};
+  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+    if (fields[i].value < fields[i].least || fields[i].value > fields[i].most)
+      return od_fail(OD_EINVAL, "convolutional_box_predictor.%s is %d, allowed are %d to %d", fields[i].name,
+                     fields[i].value, fields[i].least, fields[i].most);
+  if (c->use_dropout && !(c->dropout_keep_probability > 0 && c->dropout_keep_probability <= 1))
+    return od_fail(OD_EINVAL,
+                   "convolutional_box_predictor.dropout_keep_probability is %g, more than 0 and at most 1 is wanted",
+                   (double)c->dropout_keep_probability);
+  if (c->use_depthwise && c->kernel_size == 1)
+    return od_fail(OD_EINVAL, "convolutional_box_predictor: use_depthwise wants a kernel_size above 1");
+  return OD_OK;
+}
+
 void od_ssd_predict(od_graph *g, const od_pb_box_predictor *p, const od_value *maps, int n, const int64_t *per_location,
                     int64_t class_slots, bool training, od_value *encodings, od_value *logits) {
   od_style style;
-  if (!p || p->box_predictor_oneof_case != OBJECT_DETECTION__PROTOS__BOX_PREDICTOR__BOX_PREDICTOR_ONEOF_CONVOLUTIONAL_BOX_PREDICTOR) {
+  if (!p || p->box_predictor_oneof_case !=
+                OBJECT_DETECTION__PROTOS__BOX_PREDICTOR__BOX_PREDICTOR_ONEOF_CONVOLUTIONAL_BOX_PREDICTOR) {
     od_graph_fail(g, od_fail(OD_EUNSUPPORTED, "box_predictor: SSD is built with convolutional_box_predictor; "
                                               "weight_shared_convolutional_box_predictor is not supported yet"));
     return;
   }
   const od_pb_conv_predictor *c = p->convolutional_box_predictor;
-  od_status st = od_style_from_config(&style, c->conv_hyperparams, training);
-  if (st == OD_OK && c->use_depthwise && c->kernel_size == 1)
-    st = od_fail(OD_EINVAL, "convolutional_box_predictor: use_depthwise wants a kernel_size above 1");
+  od_status st = check(c);
+  if (st == OD_OK) st = od_style_from_config(&style, c->conv_hyperparams, training);
   if (st != OD_OK) {
     od_graph_fail(g, st);
     return;
   }
   head h = {g, c, &style, training};
-  od_value boxes[32], classes[32];
+  od_value boxes[OD_MAPS_MAX], classes[OD_MAPS_MAX];
+  OD_ASSERT(n >= 1 && n <= OD_MAPS_MAX);
   for (int i = 0; i < n; i++) {
     char scope[32];
     snprintf(scope, sizeof scope, "BoxPredictor_%d", i);
