@@ -146,6 +146,10 @@ $(BUILD)/objdet.pc: Makefile src/base/version.h FORCE
 quickstart:
 	@tools/quickstart
 
+## make walkthrough the local lines of the original's pets page, replayed (see tools/walkthrough)
+walkthrough: $(BUILD)/objdet
+	@BUILD=$(BUILD) tools/walkthrough
+
 ## make deps        installs what building needs
 deps:
 	@tools/install-deps
