@@ -46,7 +46,7 @@ static void add_default(od_str *s, const ProtobufCFieldDescriptor *f) {
     od_str_add(s, e ? e->name : "");
     break;
   }
-  default: OD_ASSERT(!"a type of field that the schema does not have");
+  default: OD_ASSERT(false); /* a type that the schema does not have */
   }
 }
 
