@@ -2,7 +2,9 @@
  *
  * Somebody who has another implementation of the same config computes the same figures and compares. With GOLDEN.json the
  * groundtruth and the overrides of its training section are used; else both are made: a two-stage model then trains on
- * proposals of its own inference run. --engine=ref|cpu, --threads=N, --proposals=N, --inference-only. */
+ * proposals of its own inference run. --sizes=HxW,HxW...: a batch of pictures of these shapes (the config's resizer must pad
+ * them to one) instead of 480x640. --engine=ref|cpu, --threads=N, --proposals=N, --inference-only. --checkpoint=PREFIX
+ * computes nothing: it writes the weights of the formula as a checkpoint, something to train from that needs no weight file. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,6 +14,8 @@
 #include "base/mem.h"
 #include "cli/golden_formula.h"
 #include "engine/program.h"
+#include "image/resizer.h"
+#include "io/bundle.h"
 #include "model/pipeline.h"
 #include "ops/detect.h"
 #include "train/schedule.h"
@@ -24,7 +28,10 @@ typedef struct {
   od_engine *engine;
   json_t *golden, *out;
   int batch;
-  od_tensor images; /* [batch,H,W,3] raw */
+  od_tensor images; /* [batch,H,W,3] raw; with sizes resized and padded */
+  od_tensor true_shapes; /* [batch,3]; with sizes, else empty */
+  const char *sizes; /* of the pictures; NULL: 480x640 */
+  const char *checkpoint; /* prefix to write weights to; NULL: figures */
   int proposals;    /* two-stage training: so many in each stage */
   od_tensor seen;   /* [batch,P,4] normalised proposals of the inference run; two-stage */
 } golden;
@@ -97,6 +104,17 @@ typedef struct {
 static void feed(feed_list *f, od_value v, od_tensor t) {
   f->value[f->n] = v;
   f->tensor[f->n++] = t;
+}
+
+/* Pictures as the model gets them: raw, or resized and padded beforehand. */
+static void feed_pictures(feed_list *f, od_model_spec *spec, const golden *gl, od_graph *g) {
+  bool resized = gl->true_shapes.data != NULL;
+  spec->resize = !resized;
+  spec->images = od_input(g, "image", OD_F32, OD_SHAPE(-1, -1, -1, resized ? od_model_channels(gl->pipeline.config->model) : 3));
+  feed(f, spec->images, gl->images);
+  if (!resized) return;
+  spec->true_shapes = od_input(g, "true_shapes", OD_I32, OD_SHAPE(-1, 3));
+  feed(f, spec->true_shapes, gl->true_shapes);
 }
 
 /* Runs once and gives deep copies of the fetches (caller frees each). */
@@ -232,9 +250,9 @@ static od_status inference(golden *gl) {
   int n = 0;
   feed_list f = {.n = 0};
   OD_GO(st, od_graph_new(&g));
-  od_value raw = od_input(g, "image", OD_F32, OD_SHAPE(-1, -1, -1, 3));
-  feed(&f, raw, gl->images);
-  OD_GO(st, od_model_build(&m, g, gl->pipeline.config->model, &(od_model_spec){.images = raw, .resize = true}));
+  od_model_spec spec = {.training = false};
+  feed_pictures(&f, &spec, gl, g);
+  OD_GO(st, od_model_build(&m, g, gl->pipeline.config->model, &spec));
   OD_GO(st, od_state_new(&state, g));
   set_formula_weights(state, false);
   for (int i = 0; i < m.predictions.n; i++) fetches[n++] = m.predictions.item[i].value;
@@ -428,7 +446,8 @@ static od_status training(golden *gl) {
   OD_GO(st, apply_overrides(gl, overrides));
   OD_GO(st, od_graph_new(&g));
   int64_t k = od_model_num_classes(gl->pipeline.config->model);
-  od_model_spec spec = {.training = true, .resize = true, .images = od_input(g, "image", OD_F32, OD_SHAPE(-1, -1, -1, 3))};
+  od_model_spec spec = {.training = true};
+  feed_pictures(&f, &spec, gl, g);
   spec.groundtruth.boxes = od_input(g, "groundtruth_boxes", OD_F32, OD_SHAPE(-1, -1, 4));
   spec.groundtruth.classes = od_input(g, "groundtruth_classes", OD_F32, OD_SHAPE(-1, -1, k));
   spec.groundtruth.weights = od_input(g, "groundtruth_weights", OD_F32, OD_SHAPE(-1, -1));
@@ -439,7 +458,6 @@ static od_status training(golden *gl) {
   OD_GO(st, od_schedule_from_optimizer(&schedule, tc->optimizer, NULL));
   lr = od_schedule_rate(&schedule, 0);
   rate.data = &lr;
-  feed(&f, spec.images, gl->images);
   feed(&f, spec.groundtruth.boxes, gt[0]);
   feed(&f, spec.groundtruth.classes, gt[1]);
   feed(&f, spec.groundtruth.weights, gt[2]);
@@ -480,9 +498,83 @@ done:
   return st;
 }
 
+/* ---------------------------------------------------------------------------------------------------------- checkpoint */
+static od_status write_checkpoint(golden *gl, const char *prefix) {
+  od_graph *g = NULL;
+  od_state *state = NULL;
+  od_named_tensor *list = NULL;
+  od_model m = {0};
+  od_status st;
+  size_t n = 0;
+  OD_GO(st, od_graph_new(&g));
+  od_value raw = od_input(g, "image", OD_F32, OD_SHAPE(-1, -1, -1, 3));
+  OD_GO(st, od_model_build(&m, g, gl->pipeline.config->model, &(od_model_spec){.images = raw, .resize = true}));
+  OD_GO(st, od_state_new(&state, g));
+  set_formula_weights(state, false);
+  OD_GO(st, od_new(&list, od_graph_variables(g) + 1, sizeof *list));
+  for (size_t i = 0; i < od_graph_variables(g); i++) {
+    const od_variable *v = od_graph_variable(g, i);
+    if (v->model) list[n++] = (od_named_tensor){v->name, *od_state_at(state, v->index)};
+  }
+  st = od_bundle_write(prefix, list, n);
+done:
+  od_free(list);
+  od_state_free(state);
+  od_graph_free(g);
+  return st;
+}
+
 /* ---------------------------------------------------------------------------------------------------------------- main */
+static od_status raw_pictures(golden *gl) {
+  od_shape s = OD_SHAPE(gl->batch, H, W, 3);
+  OD_TRY(od_tensor_new(&gl->images, OD_F32, &s));
+  for (int b = 0; b < gl->batch; b++) od_formula_image((float *)gl->images.data + b * H * W * 3, b, H, W);
+  return OD_OK;
+}
+
+static od_status add_picture(golden *gl, const od_resizer *r, int number, int h, int w) {
+  od_shape raw_shape = OD_SHAPE(h, w, 3);
+  od_tensor raw;
+  od_fimage resized = {0};
+  od_resizer_size size;
+  OD_TRY(od_tensor_new(&raw, OD_F32, &raw_shape));
+  od_formula_image(raw.data, number, h, w);
+  od_status st = od_resizer_apply(&resized, &size, r, raw.data, OD_F32, h, w);
+  od_tensor_free(&raw);
+  OD_TRY(st);
+  od_shape all = OD_SHAPE(gl->batch, resized.height, resized.width, resized.channels), shapes = OD_SHAPE(gl->batch, 3);
+  size_t one = (size_t)resized.height * (size_t)resized.width * (size_t)resized.channels;
+  if (!gl->images.data) OD_GO(st, od_tensor_new(&gl->images, OD_F32, &all));
+  if (!gl->true_shapes.data) OD_GO(st, od_tensor_new(&gl->true_shapes, OD_I32, &shapes));
+  if (!od_shape_equal(&gl->images.shape, &all)) OD_GO(st, od_fail(OD_EINVAL, "--sizes: the resizer does not pad these pictures to one shape"));
+  memcpy((float *)gl->images.data + one * (size_t)number, resized.data, one * sizeof(float));
+  const int32_t shape[3] = {size.height, size.width, resized.channels};
+  memcpy((int32_t *)gl->true_shapes.data + 3 * number, shape, sizeof shape);
+done:
+  od_fimage_free(&resized);
+  return st;
+}
+
+/* sizes: "480x640,640x400". */
+static od_status sized_pictures(golden *gl, const char *sizes) {
+  od_resizer r;
+  int h, w, length, n = 0;
+  OD_TRY(od_resizer_from_config(&r, od_model_resizer(gl->pipeline.config->model)));
+  for (int i = 0; i < 3; i++)
+    if (r.pad_value[i] == 0) r.pad_value[i] = od_model_pad_value(gl->pipeline.config->model);
+  gl->batch = 1;
+  for (const char *c = sizes; *c; c++) gl->batch += *c == ',';
+  for (; sscanf(sizes, "%dx%d%n", &h, &w, &length) == 2 && h > 0 && w > 0; n++) {
+    OD_TRY(add_picture(gl, &r, n, h, w));
+    sizes += length;
+    if (*sizes == ',') sizes++;
+  }
+  return n == gl->batch && !*sizes ? OD_OK : od_fail(OD_EUSAGE, "--sizes wants HxW,HxW...");
+}
+
 static od_status work(golden *gl, const char *config, const char *golden_path, const od_engine_options *options, bool inference_only) {
   OD_TRY(od_pipeline_load(&gl->pipeline, config, NULL, 0));
+  if (gl->checkpoint) return write_checkpoint(gl, gl->checkpoint);
   const char *kind = od_model_kind(gl->pipeline.config->model);
   gl->batch = kind && strcmp(kind, "ssd") == 0 ? 2 : 1;
   if (golden_path) {
@@ -491,9 +583,7 @@ static od_status work(golden *gl, const char *config, const char *golden_path, c
     if (!gl->golden) return od_fail(OD_EDATA, "%s:%d: %s", golden_path, error.line, error.text);
   }
   OD_TRY(od_engine_new(&gl->engine, options));
-  od_shape s = OD_SHAPE(gl->batch, H, W, 3);
-  OD_TRY(od_tensor_new(&gl->images, OD_F32, &s));
-  for (int b = 0; b < gl->batch; b++) od_formula_image((float *)gl->images.data + b * H * W * 3, b, H, W);
+  OD_TRY(gl->sizes ? sized_pictures(gl, gl->sizes) : raw_pictures(gl));
   gl->out = json_object();
   const char *slash = strrchr(config, '/');
   json_object_set_new(gl->out, "meta", json_pack("{s:i,s:s,s:s,s:i}", "format", 1, "config", slash ? slash + 1 : config, "model", kind ? kind : "", "batch", gl->batch));
@@ -513,17 +603,20 @@ int main(int argc, char **argv) {
     if (strncmp(argv[i], "--engine=", 9) == 0) options.name = argv[i] + 9;
     else if (strncmp(argv[i], "--threads=", 10) == 0) options.threads = (int)strtol(argv[i] + 10, NULL, 10);
     else if (strncmp(argv[i], "--proposals=", 12) == 0) gl.proposals = (int)strtol(argv[i] + 12, NULL, 10);
+    else if (strncmp(argv[i], "--sizes=", 8) == 0) gl.sizes = argv[i] + 8;
+    else if (strncmp(argv[i], "--checkpoint=", 13) == 0) gl.checkpoint = argv[i] + 13;
     else if (strcmp(argv[i], "--inference-only") == 0) inference_only = true;
     else if (argv[i][0] != '-' && n_files < 2) files[n_files++] = argv[i];
     else n_files = 3;
   }
   if (n_files < 1 || n_files > 2) {
-    fprintf(stderr, "usage: objdet-golden CONFIG [GOLDEN.json] [--engine=cpu|ref] [--threads=N] [--proposals=N] [--inference-only]\n");
+    fprintf(stderr, "usage: objdet-golden CONFIG [GOLDEN.json] [--engine=cpu|ref] [--threads=N] [--proposals=N] [--inference-only] [--sizes=HxW,HxW] [--checkpoint=PREFIX]\n");
     return 2;
   }
   od_status st = work(&gl, files[0], files[1], &options, inference_only);
   if (st != OD_OK) fprintf(stderr, "objdet-golden: %s\n", od_message());
   od_tensor_free(&gl.images);
+  od_tensor_free(&gl.true_shapes);
   od_tensor_free(&gl.seen);
   od_engine_free(gl.engine);
   od_pipeline_free(&gl.pipeline);

@@ -177,6 +177,8 @@ od_status od_faster_rcnn_build(od_model *m, const od_pb_faster_rcnn *c, const od
   OD_TRY(refuse(c, spec->training));
   OD_TRY(find_extractor(&net, c->feature_extractor->type));
   m->num_classes = c->num_classes;
+  if (spec->training && !od_has(spec->groundtruth.boxes))
+    return od_fail(OD_EINVAL, "Faster R-CNN is built for training with groundtruth: its second stage learns from a sample of proposals");
   bool sampled = spec->training && !c->hard_example_miner;
   od_frcnn f = {.m = m, .c = c, .spec = spec, .max_proposals = sampled ? c->second_stage_batch_size : c->first_stage_max_proposals,
                 .coder = {.kind = OD_CODER_FASTER_RCNN, .y = 10, .x = 10, .height = 5, .width = 5}};
