@@ -240,7 +240,8 @@ static od_status loop(run_state *run) {
   if (run->saved_at != s->step) OD_TRY(save(run));
   uint64_t skipped = od_input_skipped(s->input);
   if (skipped) od_warn(s->o->reporter, "%llu damaged records were skipped", (unsigned long long)skipped);
-  return od_stop_check();
+  bool done = run->num_steps && s->step >= run->num_steps;
+  return done ? OD_OK : od_stop_check(); /* a signal during the last save stops nothing */
 }
 
 od_status od_train(const od_train_options *o) {

@@ -41,8 +41,8 @@ static void near_relative(const char *what, size_t step, double got, double want
   if (error > *worst) *worst = error;
 }
 
-/* Limit at a step; floor: for arithmetic that rounds coarser. */
-static double limit_at(size_t step, double floor) { return fmax(fmin(1e-5 * pow(2, (double)step), 0.05), floor); }
+/* Limit at a step; growth a step; floor: for arithmetic that rounds coarser. */
+static double limit_at(size_t step, double growth, double floor) { return fmax(fmin(1e-5 * pow(growth, (double)step), 0.05), floor); }
 
 /* Runs one golden run; the worst relative difference of a total loss. */
 static double follow(json_t *run, const char *engine, od_precision precision, double floor) {
@@ -60,10 +60,11 @@ static double follow(json_t *run, const char *engine, od_precision precision, do
   set_state(&s);
   CHECK_OK(od_session_start(&s));
   json_t *steps = json_need(run, "steps");
+  double growth = s.size.turns > 1 ? 3 : 2; /* batch norm over two pictures, whose last maps are one pixel, shakes more */
   double worst = 0, ignored = 0;
   for (size_t i = 0; i < json_array_size(steps); i++) {
     json_t *want = json_array_get(steps, i);
-    double limit = limit_at(i, floor);
+    double limit = limit_at(i, growth, floor);
     CHECK_OK(od_session_step(&s));
     near_relative("learning rate", i, (double)s.learning_rate, json_num(json_need(want, "rate")), 1e-5, &ignored);
     near_relative("localization loss", i, value_of(&s, OD_SCALAR_LOSS, "Loss/localization_loss"), json_num(json_need(want, "localization")), 3 * limit, &ignored);
@@ -81,7 +82,7 @@ static double follow(json_t *run, const char *engine, od_precision precision, do
     if (!t) fail_msg("%s: there is no variable %s", name, key);
     /* slots hold the last gradients, which wander most */
     bool slot = strstr(key, "/RMSProp") || strstr(key, "/Momentum") || strstr(key, "/Adam");
-    near_relative(key, json_array_size(steps), norm_of(t), json_num(value), (slot ? 10 : 1) * limit_at(json_array_size(steps), floor), &ignored);
+    near_relative(key, json_array_size(steps), norm_of(t), json_num(value), (slot ? 10 : 1) * limit_at(json_array_size(steps), growth, floor), &ignored);
   }
   print_message("%s, %s, %s: worst total loss %.2g apart\n", name, engine, precision == OD_MIXED_BF16 ? "bf16" : "fp32", worst);
   od_session_close(&s);
@@ -91,7 +92,7 @@ static double follow(json_t *run, const char *engine, od_precision precision, do
 
 static void all_runs(const char *engine, od_precision precision, double floor) {
   json_t *golden = json_file("tests/golden/train/trajectory.json"), *runs = json_need(golden, "runs");
-  CHECK(json_array_size(runs) >= 3);
+  CHECK(json_array_size(runs) == 4);
   for (size_t i = 0; i < json_array_size(runs); i++) follow(json_array_get(runs, i), engine, precision, floor);
   json_decref(golden);
 }
