@@ -1,6 +1,7 @@
 /* Reading VOC annotations with libxml2: no network, no external entities, its own limits against entity bombs. */
 #include "data/annotation.h"
 
+#include <math.h>
 #include <string.h>
 
 #include <libxml/parser.h>
@@ -46,7 +47,7 @@ static od_status number_of(double *out, const xmlNode *parent, const char *name,
   const char *text;
   *out = 0;
   OD_TRY(text_of(&text, n, "", arena));
-  if (od_parse_f64(out, text)) return OD_OK;
+  if (od_parse_f64(out, text) && isfinite(*out)) return OD_OK;
   if (!needed) {
     *out = 0;
     return OD_OK;
@@ -56,15 +57,18 @@ static od_status number_of(double *out, const xmlNode *parent, const char *name,
                  n ? "', a number is expected" : ">");
 }
 
+/* truncated and difficult are 0 or 1; some tools write fractions, and anything else means nothing. */
+static int flag_of(double v) { return v > 0 && v < 1e6 ? (int)v : 0; }
+
 static od_status read_object(od_voc_object *o, const xmlNode *node, od_arena *arena) {
   const xmlNode *box = child(node, "bndbox");
   double v;
   OD_TRY(text_of(&o->name, child(node, "name"), "", arena));
   OD_TRY(text_of(&o->pose, child(node, "pose"), "Unspecified", arena));
   OD_TRY(number_of(&v, node, "truncated", false, arena));
-  o->truncated = (int)v;
+  o->truncated = flag_of(v);
   OD_TRY(number_of(&v, node, "difficult", false, arena));
-  o->difficult = (int)v;
+  o->difficult = flag_of(v);
   if (!box) return od_fail(OD_EDATA, "line %ld: <object> '%s' has no <bndbox>", xmlGetLineNo((xmlNode *)node), o->name);
   OD_TRY(number_of(&o->xmin, box, "xmin", true, arena));
   OD_TRY(number_of(&o->ymin, box, "ymin", true, arena));
@@ -96,9 +100,13 @@ static od_status read_all(od_voc *out, const xmlNode *root, od_arena *arena) {
   return OD_OK;
 }
 
+/* libxml2 would write some complaints to stderr whatever its options say; what matters comes back through xmlGetLastError. */
+static void silent(void *ctx, xmlErrorPtr error) { (void)ctx, (void)error; }
+
 od_status od_voc_parse(od_voc *out, const void *bytes, size_t size, od_arena *arena) {
   memset(out, 0, sizeof *out);
   if (size > INT32_MAX) return od_fail(OD_EDATA, "%zu bytes are no annotation", size);
+  xmlSetStructuredErrorFunc(NULL, silent); /* of this thread */
   xmlDoc *doc = xmlReadMemory(bytes, (int)size, NULL, NULL, XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
   if (!doc) {
     const xmlError *e = xmlGetLastError();
