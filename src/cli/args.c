@@ -1,4 +1,5 @@
 /* Command-line flags; see command.h. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -25,9 +26,12 @@ struct od_args {
 };
 
 /* absl's flags, understood and without effect: this program always logs to stderr. */
-static const od_flag ignored[] = {{"logtostderr", OD_FLAG_BOOL, NULL, NULL},     {"alsologtostderr", OD_FLAG_BOOL, NULL, NULL},
-                                  {"stderrthreshold", OD_FLAG_TEXT, NULL, NULL}, {"verbosity", OD_FLAG_TEXT, NULL, NULL},
-                                  {"v", OD_FLAG_TEXT, NULL, NULL},               {"log_dir", OD_FLAG_TEXT, NULL, NULL}};
+static const od_flag ignored[] = {{"logtostderr", OD_FLAG_BOOL, NULL, NULL},
+                                  {"alsologtostderr", OD_FLAG_BOOL, NULL, NULL},
+                                  {"stderrthreshold", OD_FLAG_TEXT, NULL, NULL},
+                                  {"verbosity", OD_FLAG_TEXT, NULL, NULL},
+                                  {"v", OD_FLAG_TEXT, NULL, NULL},
+                                  {"log_dir", OD_FLAG_TEXT, NULL, NULL}};
 enum { N_IGNORED = sizeof ignored / sizeof *ignored };
 
 static od_status add(texts *t, const char *text) {
@@ -72,9 +76,12 @@ static od_status check_value(const od_flag *f, const char *value) {
   int64_t i;
   double d;
   bool b;
-  if (f->type == OD_FLAG_INT && !od_parse_i64(&i, value)) return od_fail(OD_EUSAGE, "--%s wants a whole number, not '%s'", f->name, value);
-  if (f->type == OD_FLAG_FLOAT && !od_parse_f64(&d, value)) return od_fail(OD_EUSAGE, "--%s wants a number, not '%s'", f->name, value);
-  if (f->type == OD_FLAG_BOOL && !is_truth(value, &b)) return od_fail(OD_EUSAGE, "--%s wants true or false, not '%s'", f->name, value);
+  if (f->type == OD_FLAG_INT && !od_parse_i64(&i, value))
+    return od_fail(OD_EUSAGE, "--%s wants a whole number, not '%s'", f->name, value);
+  if (f->type == OD_FLAG_FLOAT && !od_parse_f64(&d, value))
+    return od_fail(OD_EUSAGE, "--%s wants a number, not '%s'", f->name, value);
+  if (f->type == OD_FLAG_BOOL && !is_truth(value, &b))
+    return od_fail(OD_EUSAGE, "--%s wants true or false, not '%s'", f->name, value);
   return OD_OK;
 }
 
@@ -88,8 +95,10 @@ static od_status parse_flag(od_args *a, int argc, char **argv, int *at) {
   if (!f && !equals && len > 2 && strncmp(name, "no", 2) == 0) {
     g = find(a, name + 2, len - 2);
     f = g ? g->flag : find_ignored(name + 2, len - 2);
-    if (f && f->type == OD_FLAG_BOOL) value = "false";
-    else f = NULL;
+    if (f && f->type == OD_FLAG_BOOL)
+      value = "false";
+    else
+      f = NULL;
   }
   if (!f) return unknown(a, name, len);
   if (!value && f->type == OD_FLAG_BOOL) value = "true";
@@ -101,6 +110,23 @@ static od_status parse_flag(od_args *a, int argc, char **argv, int *at) {
   return g ? add(&g->values, value) : OD_OK;
 }
 
+static bool asks_help(const char *arg) {
+  static const char *const words[] = {"-h", "-help", "--help", "--helpfull", "--helpshort"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (strcmp(arg, words[i]) == 0) return true;
+  return false;
+}
+
+static od_status check_words(const od_args *a) {
+  if (a->words.n == 0 || a->command->words) return OD_OK;
+  bool truth;
+  const char *word = a->words.items[0];
+  if (is_truth(word, &truth))
+    return od_fail(OD_EUSAGE, "%s takes flags only, not '%s': a switch wants its value behind '=', as in --flag=%s",
+                   a->command->name, word, word);
+  return od_fail(OD_EUSAGE, "%s takes flags only, not '%s'", a->command->name, word);
+}
+
 static od_status parse_all(od_args *a, int argc, char **argv, bool *help) {
   bool only_words = false;
   for (int i = 0; i < argc; i++) {
@@ -108,15 +134,13 @@ static od_status parse_all(od_args *a, int argc, char **argv, bool *help) {
       OD_TRY(add(&a->words, argv[i]));
     } else if (strcmp(argv[i], "--") == 0) {
       only_words = true;
-    } else if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) {
+    } else if (asks_help(argv[i])) {
       *help = true;
     } else {
       OD_TRY(parse_flag(a, argc, argv, &i));
     }
   }
-  if (a->words.n && !a->command->words && !*help)
-    return od_fail(OD_EUSAGE, "%s takes flags only, not '%s'", a->command->name, a->words.items[0]);
-  return OD_OK;
+  return *help ? OD_OK : check_words(a);
 }
 
 od_status od_args_parse(od_args **out, const od_command *c, int argc, char **argv, bool *help) {
@@ -128,8 +152,10 @@ od_status od_args_parse(od_args **out, const od_command *c, int argc, char **arg
   od_status st = od_new(&a->flags, a->n_flags, sizeof *a->flags);
   for (size_t i = 0; i < a->n_flags && st == OD_OK; i++) a->flags[i].flag = &c->flags[i];
   if (st == OD_OK) st = parse_all(a, argc, argv, help);
-  if (st != OD_OK) od_args_free(a);
-  else *out = a;
+  if (st != OD_OK)
+    od_args_free(a);
+  else
+    *out = a;
   return st;
 }
 
@@ -156,6 +182,11 @@ int64_t od_arg_int(const od_args *a, const char *flag) {
   int64_t v = 0;
   const char *text = od_arg_text(a, flag);
   return text && od_parse_i64(&v, text) ? v : 0;
+}
+
+int od_arg_int32(const od_args *a, const char *flag) {
+  int64_t v = od_arg_int(a, flag);
+  return v > INT_MAX ? INT_MAX : v < INT_MIN ? INT_MIN : (int)v;
 }
 
 double od_arg_float(const od_args *a, const char *flag) {
@@ -192,7 +223,8 @@ od_status od_arg_required(const od_args *a, const char *flag) {
 }
 
 void od_command_help(const od_command *c) {
-  printf("usage: objdet %s [flags]%s%s\n\n%s\n\n", c->name, c->words ? " " : "", c->words ? c->words : "", c->summary ? c->summary : "not listed: for work on objdet itself");
+  printf("usage: objdet %s [flags]%s%s\n\n%s\n\n", c->name, c->words ? " " : "", c->words ? c->words : "",
+         c->summary ? c->summary : "not listed: for work on objdet itself");
   for (const od_flag *f = c->flags; f && f->name; f++) {
     char left[64];
     static const char *const kinds[] = {"=TEXT", "=N", "=X", "", "=TEXT"};

@@ -130,7 +130,7 @@ static od_status check_records(session *s, const char *what, const char *const *
   if (there) {
     const od_record_check_options o = {.patterns = (const char *const *)files.items, .pattern_count = files.count, .labels = labels,
                                        .num_classes = model ? (int)od_model_num_classes(model) : 0, .fast = od_arg_bool(s->a, "fast"),
-                                       .threads = (int)od_arg_int(s->a, "threads"), .reporter = s->r, .on_finding = on_record, .ctx = s};
+                                       .threads = od_arg_int32(s->a, "threads"), .reporter = s->r, .on_finding = on_record, .ctx = s};
     st = od_record_check(&result, &o);
   }
   if (there && st == OD_OK) {
@@ -276,7 +276,7 @@ static od_status check_metrics(session *s, const od_pb_eval *c) {
 
 static od_status check_memory(session *s) {
   od_train_need need;
-  const od_train_options o = {.pipeline = &s->pipeline, .program = OD_PROGRAM_LEGACY, .engine = {.threads = (int)od_arg_int(s->a, "threads")}};
+  const od_train_options o = {.pipeline = &s->pipeline, .program = OD_PROGRAM_LEGACY, .engine = {.threads = od_arg_int32(s->a, "threads")}};
   if (!fine(s, "memory", od_train_estimate(&need, &o))) return s->st;
   od_info(s->r, "training needs about %.2f GB (step %.2f, weights and optimizer %.2f, pictures %.2f)%s", (double)need.total / 1e9, (double)need.step / 1e9,
           (double)need.state / 1e9, (double)need.input / 1e9, need.height ? "" : " and what a step over the largest picture takes");

@@ -23,7 +23,7 @@ static od_status convert(const od_args *a, const od_reporter *r, size_t i) {
   od_coco_options o = {.annotations_file = od_arg_text(a, parts[i].annotations), .keypoint_annotations_file = keypoints && *keypoints ? keypoints : NULL,
                        .image_dir = od_arg_text(a, parts[i].images), .output_path = path, .num_shards = shards >= 0 ? (int)shards : parts[i].shards,
                        .include_masks = od_arg_bool(a, "include_masks"), .remove_non_person_annotations = od_arg_bool(a, "remove_non_person_annotations"),
-                       .remove_non_person_images = od_arg_bool(a, "remove_non_person_images"), .threads = (int)od_arg_int(a, "threads"), .reporter = r};
+                       .remove_non_person_images = od_arg_bool(a, "remove_non_person_images"), .threads = od_arg_int32(a, "threads"), .reporter = r};
   od_convert_result result = {0};
   od_status st = od_coco_create(&result, &o);
   od_free(path);

@@ -4,8 +4,8 @@
 
 static od_folder_options read_flags(const od_args *a, const od_reporter *r) {
   return (od_folder_options){.data_dir = od_arg_text(a, "data_dir"), .output_path = od_arg_text(a, "output_path"),
-                             .label_map_path = od_arg_text(a, "label_map_path"), .num_shards = (int)od_arg_int(a, "num_shards"),
-                             .threads = (int)od_arg_int(a, "threads"), .reporter = r};
+                             .label_map_path = od_arg_text(a, "label_map_path"), .num_shards = od_arg_int32(a, "num_shards"),
+                             .threads = od_arg_int32(a, "threads"), .reporter = r};
 }
 
 static od_status required(const od_args *a) {

@@ -7,7 +7,7 @@ static od_status run(const od_args *a, const od_reporter *r) {
   OD_TRY(od_arg_required(a, "output_path"));
   od_kitti_options o = {.data_dir = od_arg_text(a, "data_dir"), .output_path = od_arg_text(a, "output_path"), .classes_to_use = od_arg_text(a, "classes_to_use"),
                         .label_map_path = od_arg_text(a, "label_map_path"), .validation_set_size = od_arg_int(a, "validation_set_size"),
-                        .threads = (int)od_arg_int(a, "threads"), .reporter = r};
+                        .threads = od_arg_int32(a, "threads"), .reporter = r};
   od_convert_result results[2] = {{0}};
   return od_kitti_create(results, &o);
 }

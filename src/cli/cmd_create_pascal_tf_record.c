@@ -8,8 +8,8 @@ static od_status run(const od_args *a, const od_reporter *r) {
   od_pascal_options o = {.data_dir = od_arg_text(a, "data_dir"), .set = od_arg_text(a, "set"), .annotations_dir = od_arg_text(a, "annotations_dir"),
                          .year = od_arg_text(a, "year"), .output_path = od_arg_text(a, "output_path"),
                          .label_map_path = od_arg_text(a, "label_map_path"), .examples = od_arg_text(a, "examples"),
-                         .ignore_difficult = od_arg_bool(a, "ignore_difficult_instances"), .num_shards = (int)od_arg_int(a, "num_shards"),
-                         .threads = (int)od_arg_int(a, "threads"), .reporter = r};
+                         .ignore_difficult = od_arg_bool(a, "ignore_difficult_instances"), .num_shards = od_arg_int32(a, "num_shards"),
+                         .threads = od_arg_int32(a, "threads"), .reporter = r};
   od_convert_result result = {0};
   return od_pascal_create(&result, &o);
 }

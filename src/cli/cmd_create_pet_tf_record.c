@@ -12,7 +12,7 @@ static od_status run(const od_args *a, const od_reporter *r) {
   if (strcmp(split, "py3") != 0 && strcmp(split, "py2") != 0) return od_fail(OD_EUSAGE, "--split is py3 or py2, not '%s'", split);
   od_pets_options o = {.data_dir = od_arg_text(a, "data_dir"), .output_dir = od_arg_text(a, "output_dir"), .label_map_path = od_arg_text(a, "label_map_path"),
                        .full_body = !od_arg_bool(a, "faces_only"), .numerical_masks = strcmp(mask, "numerical") == 0,
-                       .num_shards = (int)od_arg_int(a, "num_shards"), .split = split[2] - '0', .threads = (int)od_arg_int(a, "threads"), .reporter = r};
+                       .num_shards = od_arg_int32(a, "num_shards"), .split = split[2] - '0', .threads = od_arg_int32(a, "threads"), .reporter = r};
   od_convert_result results[2] = {{0}};
   return od_pets_create(results, &o);
 }

@@ -9,7 +9,7 @@ static od_status run(const od_args *a, const od_reporter *r) {
                          .held_out_count = od_arg_int(a, "held_out_count"),
                          .seed = (uint64_t)od_arg_int(a, "seed"),
                          .held_out_seed = (uint64_t)od_arg_int(a, "held_out_seed"),
-                         .threads = (int)od_arg_int(a, "threads"),
+                         .threads = od_arg_int32(a, "threads"),
                          .reporter = r};
   OD_TRY(od_shapes_create(&o));
   od_info(r, "%lld pictures to train on and %lld held out, with annotations, in %s", (long long)o.count,

@@ -27,6 +27,8 @@ typedef struct {
 } session;
 
 /* --------------------------------------------------------------------------------------------------------------- input */
+enum { SIDE_MAX = 1 << 16 };
+
 /* "1,-1,-1,3" or "1,None,None,3"; rank 0 when not given. */
 static od_status read_input_shape(od_shape *out, const char *text) {
   *out = OD_SCALAR;
@@ -37,7 +39,7 @@ static od_status read_input_shape(od_shape *out, const char *text) {
     long v = strtol(at, &end, 10);
     if (end == at && strncasecmp(at, "none", 4) == 0) end += 4, v = -1;
     bool last = out->rank == 3;
-    if (end == at || (v < 1 && v != -1) || *end != (last ? 0 : ',')) break;
+    if (end == at || ((v < 1 || v > SIDE_MAX) && v != -1) || *end != (last ? 0 : ',')) break;
     out->dim[out->rank] = v;
     at = end + 1;
   }
@@ -66,9 +68,9 @@ static od_status build(session *s, const od_args *a) {
 }
 
 /* --------------------------------------------------------------------------------------------------------------- check */
-/* A picture of coarse blocks and noise: something for every layer to see. */
-static od_status made_picture(od_tensor *bytes, od_tensor *floats, int height, int width, uint64_t seed) {
-  od_shape shape = OD_SHAPE(1, height, width, 3);
+/* Pictures of coarse blocks and noise: something for every layer to see. */
+static od_status made_pictures(od_tensor *bytes, od_tensor *floats, int batch, int height, int width, uint64_t seed) {
+  od_shape shape = OD_SHAPE(batch, height, width, 3);
   *floats = (od_tensor){0};
   OD_TRY(od_tensor_new(bytes, OD_U8, &shape));
   OD_TRY(od_tensor_new(floats, OD_F32, &shape));
@@ -93,13 +95,13 @@ static od_status expected(od_tensor *want, session *s, od_program *program, cons
   return OD_OK;
 }
 
-static od_status check_size(session *s, od_program *program, const char *path, int height, int width, const od_reporter *r) {
+static od_status check_size(session *s, od_program *program, const char *path, int batch, int height, int width, const od_reporter *r) {
   const char *names[OD_EXPORT_OUTPUTS];
   od_tensor want[OD_EXPORT_OUTPUTS] = {{0}}, bytes = {0}, floats = {0};
   od_parity parity;
   od_status st;
   for (int i = 0; i < s->n_outputs; i++) names[i] = s->outputs[i].name;
-  OD_GO(st, made_picture(&bytes, &floats, height, width, (uint64_t)height * 10007 + (uint64_t)width));
+  OD_GO(st, made_pictures(&bytes, &floats, batch, height, width, (uint64_t)height * 10007 + (uint64_t)width));
   OD_GO(st, expected(want, s, program, &floats));
   OD_GO(st, od_fail_context(od_export_check(&parity, path, &bytes, names, want, s->n_outputs), "%s differs from the trained model on a picture of %dx%d", path, height, width));
   od_info(r, "checked on a made picture of %dx%d: raw tensors within %.1e, boxes within %.1e, scores within %.1e", height, width, parity.raw, parity.box, parity.score);
@@ -120,9 +122,11 @@ static od_status check(session *s, const od_args *a, const od_shape *shape, cons
   od_program *program;
   od_program_spec spec = {.graph = s->graph, .state = s->state, .feeds = &s->images, .n_feeds = 1, .fetches = fetches, .n_fetches = s->n_outputs};
   OD_TRY(od_program_new(&program, s->engine, &spec));
-  bool fixed = shape->rank == 4 && shape->dim[1] > 0 && shape->dim[2] > 0;
-  od_status st = check_size(s, program, path, fixed ? (int)shape->dim[1] : 240, fixed ? (int)shape->dim[2] : 320, r);
-  if (st == OD_OK && !fixed) st = check_size(s, program, path, 301, 200, r);
+  int batch = shape->rank == 4 && shape->dim[0] > 0 ? (int)shape->dim[0] : 1;
+  int height = shape->rank == 4 && shape->dim[1] > 0 ? (int)shape->dim[1] : 0, width = shape->rank == 4 && shape->dim[2] > 0 ? (int)shape->dim[2] : 0;
+  od_status st = check_size(s, program, path, batch, height ? height : 240, width ? width : 320, r);
+  if (st == OD_OK) st = od_stop_check();
+  if (st == OD_OK && !(height && width)) st = check_size(s, program, path, batch, height ? height : 301, width ? width : 200, r);
   od_program_free(program);
   return st;
 }

@@ -51,7 +51,7 @@ static od_status evaluate(session *s, const char *prefix, bool *stop) {
   const od_metric *metrics = od_eval_job_metrics(s->job, &n);
   const char *metric = od_arg_text(s->a, "best_checkpoint_metric");
   OD_TRY(od_path_join(&folder, s->model_dir, "best"));
-  od_best_options best = {.metric = metric, .folder = folder, .keep = metric != NULL, .patience = (int)od_arg_int(s->a, "early_stop_after"), .reporter = s->r};
+  od_best_options best = {.metric = metric, .folder = folder, .keep = metric != NULL, .patience = od_arg_int32(s->a, "early_stop_after"), .reporter = s->r};
   od_status st = od_best_note(&best, prefix, step, metrics, n, stop);
   od_free(folder);
   return st;

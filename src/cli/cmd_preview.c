@@ -87,7 +87,7 @@ done:
 }
 
 static od_status run(const od_args *a, const od_reporter *r) {
-  session s = {.columns = (int)od_arg_int(a, "columns"), .rows = (int)od_arg_int(a, "rows"), .cell = (int)od_arg_int(a, "cell"), .r = r};
+  session s = {.columns = od_arg_int32(a, "columns"), .rows = od_arg_int32(a, "rows"), .cell = od_arg_int32(a, "cell"), .r = r};
   od_pipeline p;
   if (s.columns < 1 || s.rows < 1 || s.columns > 40 || s.rows > 40 || s.cell < 16 || s.cell > 1024)
     return od_fail(OD_EUSAGE, "preview: --rows and --columns are 1 to 40, --cell is 16 to 1024");

@@ -23,6 +23,7 @@ typedef struct {
 typedef struct od_args od_args;
 const char *od_arg_text(const od_args *a, const char *flag); /* NULL when not given and without default */
 int64_t od_arg_int(const od_args *a, const char *flag);
+int od_arg_int32(const od_args *a, const char *flag); /* the nearest int: what is beyond is refused by whoever gets it */
 double od_arg_float(const od_args *a, const char *flag);
 bool od_arg_bool(const od_args *a, const char *flag);
 bool od_arg_given(const od_args *a, const char *flag); /* on the command line */
@@ -68,6 +69,7 @@ typedef struct {
   X(model_main)                                                                                                       \
   X(ops)                                                                                                              \
   X(preview)                                                                                                          \
+  X(profile)                                                                                                          \
   X(train)                                                                                                            \
   X(unpack)
 

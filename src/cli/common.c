@@ -87,7 +87,7 @@ od_status od_read_on_bad(od_on_bad *out, const od_args *a) {
 
 od_status od_read_engine_flags(od_engine_options *out, const od_args *a) {
   const char *precision = od_arg_text(a, "precision");
-  *out = (od_engine_options){.name = od_arg_text(a, "engine"), .threads = (int)od_arg_int(a, "threads")};
+  *out = (od_engine_options){.name = od_arg_text(a, "engine"), .threads = od_arg_int32(a, "threads")};
   if (strcmp(precision, "bf16") == 0) out->precision = OD_MIXED_BF16;
   else if (strcmp(precision, "fp32") != 0 && strcmp(precision, "auto") != 0)
     return od_fail(OD_EUSAGE, "--precision is fp32, bf16 or auto, not '%s'", precision);

@@ -48,9 +48,9 @@ void od_program_free(od_program *p);
 
 /* Runs. feeds[i]: dense row-major tensor of feed i's dtype, any shape that fits the logical type. fetches[i] becomes a view
  * (dense, row-major, fp32 where the logical type is) that stays valid until the next run of any program of this engine.
- * An absent fetch (OD_NONE in the spec) gives data NULL. A fetched variable is the state's own memory: after the updates. A run
- * that fails leaves the state undefined unless the guard stopped it. One thread at a time per engine; allocates nothing once
- * a shape was seen. */
+ * An absent fetch (OD_NONE in the spec) gives data NULL. A fetched variable is the state's own memory (after the updates), a
+ * fetched feed the caller's. A run that fails leaves the state undefined unless the guard stopped it. One thread at a time per
+ * engine; allocates nothing once a shape was seen. */
 OD_MUST_CHECK od_status od_program_run(od_program *p, const od_tensor *feeds, od_tensor *fetches);
 
 /* Makes the plan for these feed shapes unless it is there. May run in other threads beside od_program_run. */

@@ -8,7 +8,7 @@
 typedef struct {
   const char *metric; /* tag; NULL: the first figure whose tag holds "mAP" */
   const char *folder; /* takes best.json and, with keep, the checkpoint's files */
-  bool keep;          /* copy the best checkpoint into the folder */
+  bool keep;          /* a copy of the best checkpoint, and of no other, lies in the folder */
   int patience;       /* evaluations without a better value until it is time to stop; <= 0: never */
   const od_reporter *reporter;
 } od_best_options;

@@ -8,7 +8,7 @@
 #include "io/example.h"
 #include "tfgraph/tfgraph.h"
 
-enum { N_OUT = 4 };
+enum { N_OUT = 4, CLASS_LIMIT = 1 << 24 /* beyond it floats skip whole numbers */ };
 static const char *const keys[N_OUT] = {"detection_boxes", "detection_scores", "detection_classes", "num_detections"};
 
 typedef enum { INPUT_IMAGE, INPUT_ENCODED, INPUT_EXAMPLE } input_kind;
@@ -44,7 +44,9 @@ static od_status find_input(od_graph_detector *d) {
       return OD_OK;
     }
   }
-  return od_fail(OD_EDATA, "%s has no input that takes a picture (image_tensor, encoded_image_string_tensor, tf_example)", od_tfgraph_path(d->graph));
+  return od_fail(OD_EDATA,
+                 "%s has no input that takes a picture (image_tensor, encoded_image_string_tensor, tf_example)",
+                 od_tfgraph_path(d->graph));
 }
 
 od_status od_graph_detector_new(od_graph_detector **out, const char *path) {
@@ -55,11 +57,15 @@ od_status od_graph_detector_new(od_graph_detector **out, const char *path) {
   OD_GO(st, find_input(d));
   for (int i = 0; i < N_OUT; i++) {
     d->fetch[i] = output_tensor(d->graph, keys[i]);
-    if (!d->fetch[i]) OD_GO(st, od_fail(OD_EDATA, "%s has no output '%s': it is no detector's graph", od_tfgraph_path(d->graph), keys[i]));
+    if (!d->fetch[i])
+      OD_GO(st,
+            od_fail(OD_EDATA, "%s has no output '%s': it is no detector's graph", od_tfgraph_path(d->graph), keys[i]));
   }
 done:
-  if (st != OD_OK) od_graph_detector_free(d);
-  else *out = d;
+  if (st != OD_OK)
+    od_graph_detector_free(d);
+  else
+    *out = d;
   return st;
 }
 
@@ -92,24 +98,39 @@ static od_status encode(od_str *bytes, const od_graph_detector *d, const od_imag
 
 static od_status take(od_graph_detector *d, od_detections *found) {
   const od_shape *s = &d->out[1].shape;
-  if (s->rank != 2 || s->dim[0] != 1 || d->out[0].shape.rank != 3 || d->out[0].dtype != OD_F32 || d->out[1].dtype != OD_F32 || d->out[2].dtype != OD_F32 ||
-      d->out[3].dtype != OD_F32 || d->out[0].shape.dim[1] != s->dim[1] || od_tensor_size(&d->out[2]) != s->dim[1] || od_tensor_size(&d->out[3]) != 1)
+  if (s->rank != 2 || s->dim[0] != 1 || d->out[0].shape.rank != 3 || d->out[0].dtype != OD_F32 ||
+      d->out[1].dtype != OD_F32 || d->out[2].dtype != OD_F32 || d->out[3].dtype != OD_F32 ||
+      d->out[0].shape.dim[1] != s->dim[1] || od_tensor_size(&d->out[2]) != s->dim[1] || od_tensor_size(&d->out[3]) != 1)
     return od_fail(OD_EDATA, "%s: its outputs have not the shapes of a detector's", od_tfgraph_path(d->graph));
-  int64_t m = s->dim[1], n = (int64_t)((const float *)d->out[3].data)[0];
+  int64_t m = s->dim[1];
+  float counted = ((const float *)d->out[3].data)[0];
+  if (!(counted >= 0 && counted <= (float)m))
+    return od_fail(OD_EDATA, "%s: num_detections is %g of %lld", od_tfgraph_path(d->graph), (double)counted,
+                   (long long)m);
   OD_TRY(od_grow(&d->classes, &d->classes_cap, (size_t)m + 1, sizeof *d->classes));
-  for (int64_t i = 0; i < m; i++) d->classes[i] = (int32_t)((const float *)d->out[2].data)[i];
-  *found = (od_detections){(int)(n < 0 ? 0 : n > m ? m : n), d->out[0].data, d->out[1].data, d->classes};
+  for (int64_t i = 0; i < m; i++) {
+    float id = ((const float *)d->out[2].data)[i];
+    if (!(id >= 0 && id < CLASS_LIMIT))
+      return od_fail(OD_EDATA, "%s: a detection of class %g", od_tfgraph_path(d->graph), (double)id);
+    d->classes[i] = (int32_t)id;
+  }
+  *found = (od_detections){(int)counted, d->out[0].data, d->out[1].data, d->classes};
   return OD_OK;
 }
 
 od_status od_graph_detector_look(od_graph_detector *d, const od_image *picture, od_detections *found) {
   od_str bytes = OD_STR_INIT;
   od_tfgraph_feed feed = {.tensor = d->input};
+  OD_ASSERT(picture->channels == 3);
   od_bytes text;
   if (d->kind == INPUT_IMAGE) {
     feed.value = (od_tensor){OD_U8, OD_SHAPE(1, picture->height, picture->width, 3), picture->data};
   } else {
-    OD_TRY(encode(&bytes, d, picture));
+    od_status encoding = encode(&bytes, d, picture);
+    if (encoding != OD_OK) {
+      od_str_free(&bytes);
+      return encoding;
+    }
     text = (od_bytes){bytes.data, bytes.len};
     feed.value = (od_tensor){OD_STRING, OD_SHAPE(1), &text};
   }

@@ -86,7 +86,7 @@ static void middle_values(const char *engine) {
       od_batch_norm_train(w.g, od_input(w.g, "map", OD_F32, OD_SHAPE(-1, -1, -1, 2)), OD_NONE, OD_NONE, 0.001f);
   od_value mean_twice = od_scale(w.g, od_out(norm, 1), 2, 0), map = od_reduce_max(w.g, norm, OD_ALL_AXES, false);
   od_program *p;
-  od_tensor got[2], fed = vector((float[]){3, 4, 5}, 3);
+  od_tensor got[2], fed = vector((float[]){3, 4, 5}, 3), ones = vector((float[]){1, 1, 1}, 3);
   CHECK_OK(od_graph_check(w.g));
   CHECK_OK(new_program(&p, &w, &m, 1, &y, 1));
   CHECK_OK(od_program_run(p, &fed, got));
@@ -95,7 +95,7 @@ static void middle_values(const char *engine) {
   CHECK_FAILS(new_program(&p, &w, &m, 1, &z, 1), OD_EINVAL, "input 'x' is needed and not fed");
   CHECK_OK(
       new_program(&p, &w, (od_value[]){x, m}, 2, (od_value[]){z, m}, 2)); /* fed although x is there: the feed counts */
-  CHECK_OK(od_program_run(p, (od_tensor[]){fed, vector((float[]){1, 1, 1}, 3)}, got));
+  CHECK_OK(od_program_run(p, (od_tensor[]){fed, ones}, got));
   CHECK(at(&got[0], 1) == 8.0f && at(&got[1], 1) == 1.0f);
   od_program_free(p);
   /* one output of a node is fed, another computed */
