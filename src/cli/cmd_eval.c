@@ -36,7 +36,7 @@ static od_status look(watch *w, char **prefix) {
   *prefix = NULL;
   od_status st = od_checkpoint_latest(prefix, w->checkpoint_dir);
   if (st == OD_ENOENT) {
-    if (!w->told) od_info(w->r, "no checkpoint in %s yet, waiting for one", w->checkpoint_dir);
+    if (!w->told && !od_arg_bool(w->a, "run_once")) od_info(w->r, "no checkpoint in %s yet, waiting for one", w->checkpoint_dir);
     w->told = true;
     return OD_OK;
   }

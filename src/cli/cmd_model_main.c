@@ -142,6 +142,7 @@ static od_status run(const od_args *a, const od_reporter *r) {
   OD_TRY(od_arg_required(a, "model_dir"));
   if (od_arg_given(a, "hparams_overrides"))
     return od_fail(OD_EUNSUPPORTED, "--hparams_overrides is not supported; --set path.in.config=value does the same");
+  OD_TRY(od_refuse_cluster(a));
   OD_TRY(od_load_pipeline(&p, a));
   session s = {.a = a, .r = r, .p = &p, .model_dir = od_arg_text(a, "model_dir"), .evaluated = -1};
   const char *dir = od_arg_text(a, "checkpoint_dir");

@@ -9,7 +9,7 @@
 static od_status run(const od_args *a, const od_reporter *r) {
   od_pipeline p;
   OD_TRY(od_arg_required(a, "train_dir"));
-  OD_TRY(od_refuse_cluster_flags(a));
+  OD_TRY(od_refuse_cluster(a));
   OD_TRY(od_load_pipeline(&p, a));
   od_train_options o = {.pipeline = &p, .train_dir = od_arg_text(a, "train_dir"), .program = OD_PROGRAM_LEGACY, .max_to_keep = 5, .board_graph = od_write_board_graph, .reporter = r};
   od_status st = od_read_train_flags(&o, a);

@@ -9,8 +9,8 @@
 #include "base/str.h"
 #include "io/path.h"
 
-od_status od_refuse_cluster_flags(const od_args *a) {
-  if (od_arg_int(a, "num_clones") != 1)
+od_status od_refuse_cluster(const od_args *a) {
+  if (od_arg_has(a, "num_clones") && od_arg_int(a, "num_clones") != 1)
     return od_fail(OD_EUNSUPPORTED, "--num_clones=%lld: one clone is supported; it uses all processors of this machine", (long long)od_arg_int(a, "num_clones"));
   const char *text = getenv("TF_CONFIG");
   if (!text || !*text) return OD_OK;

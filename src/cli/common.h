@@ -23,7 +23,7 @@
   }
 
 /* Refuses what would need several machines or clones: TF_CONFIG with a cluster, num_clones above 1. */
-OD_MUST_CHECK od_status od_refuse_cluster_flags(const od_args *a);
+OD_MUST_CHECK od_status od_refuse_cluster(const od_args *a);
 
 /* The pipeline of --pipeline_config_path with --set applied; or of the three separate files where the command has these flags.
  * The caller frees with od_pipeline_free. */

@@ -64,8 +64,8 @@ static int unknown_command(const char *word, const char *name) {
   const char *names[N_COMMANDS];
   for (int i = 0; i < N_COMMANDS; i++) names[i] = commands[i]->name;
   const char *near = od_did_you_mean(name, names, N_COMMANDS);
-  fprintf(stderr, "objdet: there is no command '%s'%s%s%s; objdet -h lists them\n", word, near ? "; did you mean " : "",
-          near ? near : "", near ? "?" : "");
+  if (near) fprintf(stderr, "objdet: there is no command '%s'; did you mean %s?\n", word, near);
+  else fprintf(stderr, "objdet: there is no command '%s'; objdet -h lists them\n", word);
   return 2;
 }
 

@@ -10,6 +10,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool line_open;   /* a progress line without newline stands on the terminal */
 static double last_line; /* of a log */
+static uint64_t last_done; /* what that line said: the end is reported twice, by the last step and by the end */
 
 static void end_line(void) {
   if (line_open) fputc('\n', stderr);
@@ -39,13 +40,15 @@ static void progress(void *ctx, const char *what, uint64_t done, uint64_t total,
   if (total) snprintf(text, sizeof text, "%s %llu/%llu (%.3g/s, %s left)", what, (unsigned long long)done, (unsigned long long)total, per_second, left);
   else snprintf(text, sizeof text, "%s %llu (%.3g/s)", what, (unsigned long long)done, per_second);
   pthread_mutex_lock(&lock);
+  if (done != total) last_done = 0;
   if (isatty(STDERR_FILENO)) {
     fprintf(stderr, "\r\033[K%s", text);
     fflush(stderr);
     line_open = true;
-  } else if (od_now() - last_line >= 10 || done == total) {
+  } else if ((od_now() - last_line >= 10 || done == total) && !(done == total && done == last_done)) {
     fprintf(stderr, "%s\n", text);
     last_line = od_now();
+    last_done = done;
   }
   pthread_mutex_unlock(&lock);
 }
