@@ -146,6 +146,13 @@ $(BUILD)/objdet.pc: Makefile src/base/version.h FORCE
 quickstart:
 	@tools/quickstart
 
+## make bench       speed of SSD MobileNet v1 beside the convolutions alone: training and inference, fp32 and bf16
+bench: $(BUILD)/tests/bench/bench_speed
+	@BUILD=$(BUILD) tests/bench/run
+$(BUILD)/tests/bench/bench_speed: $(BUILD)/obj/tests/bench/bench_speed.o $(call upto,train)
+	@mkdir -p $(@D)
+	@$(CC) $(SAN) -fopenmp -o $@ $< -Wl,--start-group $(call upto,train) -Wl,--end-group -Wl,--as-needed $(LIBS)
+
 ## make walkthrough the local lines of the original's pets page, replayed (see tools/walkthrough)
 walkthrough: $(BUILD)/objdet
 	@BUILD=$(BUILD) tools/walkthrough
