@@ -229,7 +229,7 @@ od_status od_eval_job_run(od_eval_job *j, const char *checkpoint, int64_t *step)
   if (step) *step = at;
   OD_GO(st, make_evaluator(&p->evaluator, j));
   OD_GO(st, open_input(p, j));
-  od_eval_pictures_begin(j->pictures, at);
+  od_eval_pictures_begin(j->pictures);
   OD_GO(st, walk(p, j));
   OD_GO(st, collect(j, p));
   OD_GO(st, od_eval_pictures_charts(j->pictures, &p->summary, p->evaluator));

@@ -20,9 +20,7 @@ struct od_eval_pictures {
   char *folder; /* of the PNGs */
   od_eval_style style;
   const od_reporter *reporter;
-  int64_t step;
   uint32_t drawn;
-  bool font_missing; /* said once */
 };
 
 od_status od_eval_pictures_new(od_eval_pictures **out, const od_pb_eval *config, const od_label_map *labels, const char *eval_dir,
@@ -45,10 +43,7 @@ void od_eval_pictures_free(od_eval_pictures *p) {
   od_free(p);
 }
 
-void od_eval_pictures_begin(od_eval_pictures *p, int64_t step) {
-  p->step = step;
-  p->drawn = 0;
-}
+void od_eval_pictures_begin(od_eval_pictures *p) { p->drawn = 0; }
 
 /* ------------------------------------------------------------------------------------------------------------- drawing */
 typedef struct {

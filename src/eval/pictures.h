@@ -13,8 +13,8 @@ typedef struct od_eval_pictures od_eval_pictures;
 OD_MUST_CHECK od_status od_eval_pictures_new(od_eval_pictures **out, const od_pb_eval *config, const od_label_map *labels, const char *eval_dir,
                                              od_eval_style style, const od_reporter *r);
 void od_eval_pictures_free(od_eval_pictures *p);
-/* A pass with the checkpoint of this step begins: counting starts again. */
-void od_eval_pictures_begin(od_eval_pictures *p, int64_t step);
+/* A pass begins: counting starts again. */
+void od_eval_pictures_begin(od_eval_pictures *p);
 /* Draws the picture when it is among the first num_visualizations: legacy image-<i>, model_main detections and groundtruth side by
  * side. input_height, input_width: of the network input, in whose frame the groundtruth is. */
 OD_MUST_CHECK od_status od_eval_pictures_add(od_eval_pictures *p, od_str *summary, const od_picture *s, const od_detections *d, int input_height,
