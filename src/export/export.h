@@ -71,11 +71,13 @@ OD_MUST_CHECK od_status od_export_saved_model(const char *folder, const od_expor
  * most 1e-3. Detections (detection_boxes, _scores, _classes, num_detections together): each reference detection has one of
  * the other set, of its class, whose score is within 1 % of the best score and whose box is within 1e-2 in each coordinate,
  * at any rank; those within 1 % of the lowest score listed may be missing. Other detection_* tensors are compared row by row
- * of the matched pairs. */
+ * of the matched pairs. Graphs that cut out regions (od_export_check looks for CropAndResize): 5 % of the rows of a raw tensor
+ * and of the detections, at least 2, may be off, since a region at the picture's edge hangs on the last bit. */
 typedef struct {
   double raw;        /* worst raw tensor */
   double score;      /* worst score difference of matched detections, over the best score */
   double box;        /* worst coordinate difference of matched detections */
+  int64_t rows_off;  /* most rows of a raw tensor beyond the limit, regions only */
   int64_t unmatched; /* detections without partner */
   int64_t detections;
 } od_parity;
