@@ -185,6 +185,7 @@ static void make(kernels *all, kernel *k, bool bf16, bool inference) {
 
 static void run_all(kernels *all, double *dense, double *depthwise) {
   *dense = *depthwise = 0;
+  for (int m = 0; m < 3; m++) memset(all->data[m], 0x3c, all->need[m]); /* what goes round neither grows nor vanishes */
   for (int i = 0; i < all->n; i++) {
     kernel *k = &all->k[i];
     const dnnl_exec_arg_t args[] = {{k->pass == OD_PASS_DATA ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, k->mem[0]},

@@ -163,6 +163,11 @@ static bool match_bias_gradient(od_cpu_draft *d) {
 static od_status create(void **out, od_cpu_draft *d) {
   *out = d->note;
   d->label = d->cpu->simd->name;
+  /* the profile names such a step by its first op, the activation's gradient: its time is batch norm's */
+  if (d->n_absorbed && (od_cpu_is(d->node, "relu_grad") || od_cpu_is(d->node, "relu6_grad"))) {
+    d->label = od_arena_printf(d->plan->arena, "with batch_norm_grad, %s", d->cpu->simd->name);
+    if (!d->label) return OD_ENOMEM;
+  }
   return OD_OK;
 }
 
