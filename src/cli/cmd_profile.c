@@ -25,7 +25,7 @@ typedef struct {
   double all, kernels, norm,
       fallback; /* seconds of the timed steps: all, convolutions and products, batch norm, left to ref */
   size_t n_steps, n_fallbacks;
-  uint64_t allocations; /* during the measured steps */
+  uint64_t allocations; /* a step, in the measured ones */
   line *lines;          /* owned; slowest first */
   size_t n_lines;
 } report;
@@ -67,7 +67,7 @@ static od_status measure(report *out, od_rehearsal *h, int64_t steps, double beg
     if (st == OD_OK) st = od_rehearsal_step(h, NULL);
     times[i] = od_now() - t;
   }
-  out->allocations = od_mem_count() - before;
+  out->allocations = (od_mem_count() - before) / (uint64_t)steps;
   qsort(times, (size_t)steps, sizeof *times, by_value);
   out->step = times[steps / 2];
   od_free(times);
