@@ -291,7 +291,7 @@ static od_status add_pictures(print *p, od_eval_style style) {
   od_detections found = {2, boxes, scores, classes};
   OD_TRY(od_label_map_load(&map, "map.pbtxt"));
   OD_TRY(od_eval_pictures_new(&e, p->config->eval_config, map, "eval", style, NULL));
-  od_eval_pictures_begin(e, 5);
+  od_eval_pictures_begin(e);
   od_status st = OD_OK;
   for (int i = 0; i < 2 && st == OD_OK; i++) {
     char id[] = "x.jpg";
