@@ -178,7 +178,7 @@ static od_status match_category(coco *c, const od_eval_image *im, category *cat,
     c->gt[g].source = (uint32_t)g;
     if (c->base.masks) c->gt[g].mask = &gt->masks[truth[g].index];
   }
-  verdict *v = cat->items + cat->n;
+  verdict *v = cat->items ? cat->items + cat->n : NULL; /* no detections: none is written */
   for (int d = 0; d < n; d++) {
     det[d] = rectangle_of(im->det->boxes + 4 * cand[d].index);
     if (c->base.masks) {
@@ -225,8 +225,9 @@ static od_status coco_add(od_accumulator *base, const od_eval_image *im) {
   for (size_t i = 0, k = 0; i < n || k < m;) {
     int32_t which = i < n ? c->candidates[i].category : c->truths[k].category;
     if (k < m && c->truths[k].category < which) which = c->truths[k].category;
-    int n_det = span(c->candidates + i, n - i, which), n_gt = span(c->truths + k, m - k, which);
-    OD_TRY(match_category(c, im, &c->categories[which], c->candidates + i, n_det, c->truths + k, n_gt));
+    const struct candidate *found = n ? c->candidates + i : NULL, *true_ones = m ? c->truths + k : NULL;
+    int n_det = span(found, n - i, which), n_gt = span(true_ones, m - k, which);
+    OD_TRY(match_category(c, im, &c->categories[which], found, n_det, true_ones, n_gt));
     i += (size_t)n_det;
     k += (size_t)n_gt;
   }

@@ -13,9 +13,9 @@ od_status od_image_new(od_image *out, int64_t height, int64_t width, int channel
   /* Divisions instead of products: header fields may be anything. */
   if (width > OD_IMAGE_MAX_BYTES || height > OD_IMAGE_MAX_BYTES / width / channels)
     return od_fail(OD_EDATA,
-                   "the picture has %lld x %lld pixels (width x height), %lld bytes decoded; the limit is %lld bytes: "
+                   "the picture has %lld x %lld pixels (width x height), %.0f bytes decoded; the limit is %lld bytes: "
                    "scale it down or cut it into tiles before making records",
-                   (long long)width, (long long)height, (long long)(width * height * channels),
+                   (long long)width, (long long)height, (double)width * (double)height * channels,
                    (long long)OD_IMAGE_MAX_BYTES);
   out->data = od_alloc((size_t)height * (size_t)width * (size_t)channels);
   if (!out->data) return OD_ENOMEM;

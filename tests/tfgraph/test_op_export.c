@@ -97,7 +97,8 @@ static bool read_back(const written *w, const op_case *c, const od_tensor *want)
   od_status st = od_tfgraph_run(g, feeds, n, fetches, n_out, got);
   EXPECT(st == OD_OK, "interpreter: %s", od_message());
   bool ok = true;
-  for (int k = 0; k < n_out && ok; k++) ok = compare(&got[k], &want[which[k]], fmax(4 * c->op->tolerance, 2e-6), "read back");
+  for (int k = 0; k < n_out && ok; k++)
+    ok = compare(&got[k], &want[which[k]], fmax(4 * c->op->tolerance, 2e-6), "read back");
   for (int k = 0; k < n_out; k++) od_tensor_free(&got[k]);
   od_tfgraph_free(g);
   od_str_free(&bytes);
@@ -113,7 +114,8 @@ static bool write_case(written *w, const op_case *c, told *how, const char *pref
     char message[1024];
     snprintf(message, sizeof message, "%s", od_message());
     written_free(w);
-    EXPECT(needs_all(c->op->name) ? *how < ALL : st == OD_EUNSUPPORTED && *how < CHANNELS, "writing%s: %s", *how == CHANNELS ? " with known channels" : "", message);
+    EXPECT(needs_all(c->op->name) ? *how < ALL : st == OD_EUNSUPPORTED && *how < CHANNELS, "writing%s: %s",
+           *how == CHANNELS ? " with known channels" : "", message);
   }
 }
 
@@ -130,7 +132,8 @@ static void check_op(void **state) {
     if (ok && excuse) {
       w = (written){0};
       od_status st = write_sample(&w, &c, ALL, "x");
-      if (st != OD_EUNSUPPORTED) fail_msg("'%s' is written (%s) though the test says: %s", op->samples[i].name, od_status_text(st), excuse);
+      if (st != OD_EUNSUPPORTED)
+        fail_msg("'%s' is written (%s) though the test says: %s", op->samples[i].name, od_status_text(st), excuse);
       written_free(&w);
     } else if (ok) {
       ok = write_case(&w, &c, &how, "x") && read_back(&w, &c, want);
@@ -173,7 +176,8 @@ static bool add_case(written *all, const op_case *c, int serial, json_t *feeds, 
   for (int i = 0; i < c->sample->n_in; i++)
     if (od_has(all->in[i])) json_object_set_new(feeds, od_tf_bound(t, all->in[i]), as_json(&c->in[i]));
   for (int k = 0; k < c->op->n_out; k++)
-    if (od_tf_bound(t, od_out(all->out, k))) json_object_set_new(fetches, od_tf_bound(t, od_out(all->out, k)), as_json(&want[k]));
+    if (od_tf_bound(t, od_out(all->out, k)))
+      json_object_set_new(fetches, od_tf_bound(t, od_out(all->out, k)), as_json(&want[k]));
   for (int k = 0; k < OUTPUTS; k++) free_guarded(&want[k]);
   return true;
 }
@@ -216,7 +220,10 @@ static void in_tensorflow(void **state) {
   snprintf(path, sizeof path, "%s/ops.json", dir);
   CHECK(json_dump_file(runs, path, JSON_REAL_PRECISION(17)) == 0);
   /* TensorFlow 2.15 with oneDNN gives empty convolutions a wrong shape: its plain kernels */
-  snprintf(command, sizeof command, "TF_ENABLE_ONEDNN_OPTS=0 '%s' tests/witness/run_written.py '%s/ops' 2>'%s/log' || { tail -n 20 '%s/log'; false; }", python, dir, dir, dir);
+  snprintf(command, sizeof command,
+           "TF_ENABLE_ONEDNN_OPTS=0 '%s' tests/witness/run_written.py '%s/ops' 2>'%s/log' || { tail -n 20 '%s/log'; "
+           "false; }",
+           python, dir, dir, dir);
   if (system(command) != 0) fail_msg("TensorFlow does not agree (%s/ops.pb)", dir);
   snprintf(command, sizeof command, "rm -r '%s'", dir);
   CHECK(system(command) == 0);

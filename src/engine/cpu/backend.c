@@ -73,7 +73,7 @@ static void ask_huge_pages(char *buffer, size_t size) {
 }
 
 static od_status grow_buffer(od_cpu *c, size_t size) {
-  if (c->size >= size) return OD_OK;
+  if (c->buffer && c->size >= size) return OD_OK; /* a plan without bytes gets a buffer too */
   od_free(c->buffer);
   c->size = 0;
   c->buffer = od_alloc(size);

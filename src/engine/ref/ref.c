@@ -191,7 +191,7 @@ static od_status run_step(plan *p, context *c, step *s, od_key key) {
 static od_status run(void *ctx, void *plan_, const od_tensor *feeds, od_tensor *fetches, od_key key, bool profile) {
   context *c = ctx;
   plan *p = plan_;
-  if (c->size < p->total) {
+  if (!c->buffer || c->size < p->total) { /* a plan without bytes gets a buffer too: pointers into nothing are no pointers */
     od_free(c->buffer);
     c->buffer = od_alloc(p->total);
     c->size = c->buffer ? p->total : 0;
