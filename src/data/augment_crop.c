@@ -150,41 +150,31 @@ typedef ObjectDetection__Protos__SSDRandomCrop ssd_crop;
 typedef ObjectDetection__Protos__RandomCropToAspectRatio to_aspect;
 typedef ObjectDetection__Protos__SSDRandomCropFixedAspectRatio ssd_fixed;
 
-static od_crop_rule crop_image_rule(const crop_image *m) {
-  return (od_crop_rule){m->min_object_covered, m->min_aspect_ratio, m->max_aspect_ratio, m->min_area,
-                        m->max_area,           m->overlap_thresh,   m->random_coef,      m->clip_boxes};
-}
-
 static od_status crop_image_check(const void *message) {
-  od_crop_rule r = crop_image_rule(message);
+  od_crop_rule r = OD_CROP_RULE((const crop_image *)message);
   return od_check_crop_rule(&r, "random_crop_image");
 }
 
 static od_status crop_image_run(od_picture *s, const void *message, od_key key) {
-  od_crop_rule r = crop_image_rule(message);
+  od_crop_rule r = OD_CROP_RULE((const crop_image *)message);
   return od_crop_random(s, &r, key);
-}
-
-/* As the draws of the operations' list: only the chosen one is needed. */
-static od_crop_rule ssd_rule(const ObjectDetection__Protos__SSDRandomCropOperation *o) {
-  return (od_crop_rule){o->min_object_covered, o->min_aspect_ratio, o->max_aspect_ratio, o->min_area,
-                        o->max_area,           o->overlap_thresh,   o->random_coef,      o->clip_boxes};
 }
 
 static od_status ssd_crop_check(const void *message) {
   const ssd_crop *m = message;
   for (size_t i = 0; i < m->n_operations; i++) {
-    od_crop_rule r = ssd_rule(m->operations[i]);
+    od_crop_rule r = OD_CROP_RULE(m->operations[i]);
     OD_TRY(od_fail_context(od_check_crop_rule(&r, "ssd_random_crop"), "operation %zu", i + 1));
   }
   return OD_OK;
 }
 
+/* As the draws of the operations' list: only the chosen one is needed. */
 static od_status ssd_crop_run(od_picture *s, const void *message, od_key key) {
   const ssd_crop *m = message;
   if (m->n_operations == 0) return od_crop_ssd(s, NULL, 0, key);
   size_t i = (size_t)od_rng_below(od_key_name(key, "choice"), 0, m->n_operations);
-  od_crop_rule r = ssd_rule(m->operations[i]);
+  od_crop_rule r = OD_CROP_RULE(m->operations[i]);
   return od_crop_random(s, &r, key);
 }
 

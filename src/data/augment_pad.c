@@ -77,7 +77,6 @@ typedef ObjectDetection__Protos__RandomCropPadImage crop_pad;
 typedef ObjectDetection__Protos__SSDRandomCropPad ssd_pad;
 typedef ObjectDetection__Protos__SSDRandomCropPadOperation ssd_pad_op;
 typedef ObjectDetection__Protos__SSDRandomCropPadFixedAspectRatio ssd_pad_fixed;
-typedef ObjectDetection__Protos__SSDRandomCropPadFixedAspectRatioOperation ssd_pad_fixed_op;
 
 static const float one[2] = {1, 1}, two[2] = {2, 2};
 
@@ -96,14 +95,9 @@ static od_status check_ratio(size_t n, const char *name, bool needed) {
   return od_fail(OD_EINVAL, "%s is given %zu times, 2 (height, width) are needed", name, n);
 }
 
-static od_crop_rule crop_pad_rule(const crop_pad *m) {
-  return (od_crop_rule){m->min_object_covered, m->min_aspect_ratio, m->max_aspect_ratio, m->min_area,
-                        m->max_area,           m->overlap_thresh,   m->random_coef,      m->clip_boxes};
-}
-
 static od_status crop_pad_check(const void *message) {
   const crop_pad *m = message;
-  od_crop_rule r = crop_pad_rule(m);
+  od_crop_rule r = OD_CROP_RULE(m);
   OD_TRY(od_check_crop_rule(&r, "crop"));
   OD_TRY(check_ratio(m->n_min_padded_size_ratio, "min_padded_size_ratio", false));
   OD_TRY(check_ratio(m->n_max_padded_size_ratio, "max_padded_size_ratio", false));
@@ -112,21 +106,16 @@ static od_status crop_pad_check(const void *message) {
 
 static od_status crop_pad_run(od_picture *s, const void *message, od_key key) {
   const crop_pad *m = message;
-  od_crop_rule r = crop_pad_rule(m);
+  od_crop_rule r = OD_CROP_RULE(m);
   return crop_and_pad(s, &r, m->n_min_padded_size_ratio ? m->min_padded_size_ratio : one,
                       m->n_max_padded_size_ratio ? m->max_padded_size_ratio : two, m->n_pad_color ? m->pad_color : NULL,
                       key);
 }
 
-static od_crop_rule ssd_pad_rule(const ssd_pad_op *o) {
-  return (od_crop_rule){o->min_object_covered, o->min_aspect_ratio, o->max_aspect_ratio, o->min_area,
-                        o->max_area,           o->overlap_thresh,   o->random_coef,      o->clip_boxes};
-}
-
 static od_status ssd_pad_check(const void *message) {
   const ssd_pad *m = message;
   for (size_t i = 0; i < m->n_operations; i++) {
-    od_crop_rule r = ssd_pad_rule(m->operations[i]);
+    od_crop_rule r = OD_CROP_RULE(m->operations[i]);
     OD_TRY(od_check_crop_rule(&r, "operation"));
     OD_TRY(check_ratio(m->operations[i]->n_min_padded_size_ratio, "min_padded_size_ratio", true));
     OD_TRY(check_ratio(m->operations[i]->n_max_padded_size_ratio, "max_padded_size_ratio", true));
@@ -143,7 +132,7 @@ static od_status ssd_pad_run(od_picture *s, const void *message, od_key key) {
     return crop_and_pad(s, &r, one, two, NULL, key);
   }
   const ssd_pad_op *o = m->operations[i];
-  od_crop_rule r = ssd_pad_rule(o);
+  od_crop_rule r = OD_CROP_RULE(o);
   const float colour[3] = {o->pad_color_r, o->pad_color_g, o->pad_color_b};
   return crop_and_pad(s, &r, o->min_padded_size_ratio, o->max_padded_size_ratio, colour, key);
 }
@@ -166,16 +155,11 @@ static od_status pad_to_aspect(od_picture *s, float aspect, const float *min_rat
   return od_cut(s, 0, 0, (int)th, (int)tw, black);
 }
 
-static od_crop_rule ssd_pad_fixed_rule(const ssd_pad_fixed_op *o) {
-  return (od_crop_rule){o->min_object_covered, o->min_aspect_ratio, o->max_aspect_ratio, o->min_area,
-                        o->max_area,           o->overlap_thresh,   o->random_coef,      o->clip_boxes};
-}
-
 static od_status ssd_pad_fixed_check(const void *message) {
   const ssd_pad_fixed *m = message;
   if (!(m->aspect_ratio > 0)) return od_fail(OD_EINVAL, "aspect_ratio %g must be positive", (double)m->aspect_ratio);
   for (size_t i = 0; i < m->n_operations; i++) {
-    od_crop_rule r = ssd_pad_fixed_rule(m->operations[i]);
+    od_crop_rule r = OD_CROP_RULE(m->operations[i]);
     OD_TRY(od_check_crop_rule(&r, "operation"));
   }
   OD_TRY(check_ratio(m->n_min_padded_size_ratio, "min_padded_size_ratio", false));
@@ -188,7 +172,7 @@ static od_status ssd_pad_fixed_run(od_picture *s, const void *message, od_key ke
     OD_TRY(od_crop_ssd(s, NULL, 0, key));
   } else {
     size_t i = (size_t)od_rng_below(od_key_name(key, "choice"), 0, m->n_operations);
-    od_crop_rule r = ssd_pad_fixed_rule(m->operations[i]);
+    od_crop_rule r = OD_CROP_RULE(m->operations[i]);
     OD_TRY(od_crop_random(s, &r, key));
   }
   return pad_to_aspect(s, m->aspect_ratio, m->n_min_padded_size_ratio ? m->min_padded_size_ratio : one,

@@ -52,6 +52,12 @@ typedef struct {
   float min_object_covered, min_aspect, max_aspect, min_area, max_area, overlap, random_coef;
   bool clip;
 } od_crop_rule;
+
+/* The rule in a message m of preprocessor.proto; all crops name these fields alike. */
+#define OD_CROP_RULE(m)                                                                                                \
+  ((od_crop_rule){(m)->min_object_covered, (m)->min_aspect_ratio, (m)->max_aspect_ratio, (m)->min_area, (m)->max_area, \
+                  (m)->overlap_thresh, (m)->random_coef, (m)->clip_boxes})
+
 /* random_crop_image: with probability random_coef nothing, else a crop by the rule. */
 OD_MUST_CHECK od_status od_crop_random(od_picture *s, const od_crop_rule *rule, od_key key);
 OD_MUST_CHECK od_status od_check_crop_rule(const od_crop_rule *rule, const char *name);
