@@ -36,11 +36,44 @@ static od_multiscale_anchors_params multiscale_params(const ObjectDetection__Pro
                                         .size_known = true};
 }
 
+static od_status flexible_params(od_flexible_anchors_params *out, od_arena *arena, const ObjectDetection__Protos__FlexibleGridAnchorGenerator *a) {
+  size_t n = a->n_anchor_grid, all = 0;
+  for (size_t i = 0; i < n; i++) {
+    const ObjectDetection__Protos__AnchorGrid *grid = a->anchor_grid[i];
+    if (grid->n_base_sizes == 0 || grid->n_base_sizes != grid->n_aspect_ratios)
+      return od_fail(OD_EINVAL, "flexible_grid_anchor_generator: anchor_grid[%zu] has %zu base_sizes and %zu aspect_ratios, as many of both are wanted", i,
+                     grid->n_base_sizes, grid->n_aspect_ratios);
+    if (grid->height_stride == 0 || grid->width_stride == 0)
+      return od_fail(OD_EINVAL, "flexible_grid_anchor_generator: anchor_grid[%zu]: height_stride and width_stride must be 1 or more", i);
+    all += grid->n_base_sizes;
+  }
+  int64_t *per_layer = od_arena_alloc(arena, sizeof *per_layer * (n + 1));
+  float *sizes = od_arena_alloc(arena, sizeof *sizes * (all + 1)), *ratios = od_arena_alloc(arena, sizeof *ratios * (all + 1));
+  float *strides = od_arena_alloc(arena, sizeof *strides * 2 * (n + 1)), *offsets = od_arena_alloc(arena, sizeof *offsets * 2 * (n + 1));
+  if (!per_layer || !sizes || !ratios || !strides || !offsets) return OD_ENOMEM;
+  all = 0;
+  for (size_t i = 0; i < n; i++) {
+    const ObjectDetection__Protos__AnchorGrid *grid = a->anchor_grid[i];
+    per_layer[i] = (int64_t)grid->n_base_sizes;
+    for (size_t k = 0; k < grid->n_base_sizes; k++, all++) {
+      sizes[all] = grid->base_sizes[k];
+      ratios[all] = grid->aspect_ratios[k];
+    }
+    strides[2 * i] = (float)grid->height_stride;
+    strides[2 * i + 1] = (float)grid->width_stride;
+    offsets[2 * i] = (float)grid->height_offset;
+    offsets[2 * i + 1] = (float)grid->width_offset;
+  }
+  *out = (od_flexible_anchors_params){{(int)n, per_layer}, {(int)all, sizes}, {(int)all, ratios}, {(int)(2 * n), strides}, {(int)(2 * n), offsets},
+                                      a->normalize_coordinates};
+  return OD_OK;
+}
+
 static od_status unsupported(const od_pb_anchors *a) {
   if (!a || a->anchor_generator_oneof_case == GENERATOR(_NOT_SET))
     return od_fail(OD_EINVAL, "anchor_generator: none is set");
-  return od_fail(OD_EUNSUPPORTED, "anchor_generator: SSD takes ssd_anchor_generator and multiscale_anchor_generator; "
-                                  "grid_anchor_generator belongs to Faster R-CNN, flexible_grid_anchor_generator is not supported yet");
+  return od_fail(OD_EUNSUPPORTED, "anchor_generator: SSD takes ssd_anchor_generator, multiscale_anchor_generator and flexible_grid_anchor_generator; "
+                                  "grid_anchor_generator belongs to Faster R-CNN");
 }
 
 od_status od_anchors_per_location(int64_t *per_location, int n_maps, od_arena *arena, const od_pb_anchors *a) {
@@ -57,6 +90,14 @@ od_status od_anchors_per_location(int64_t *per_location, int n_maps, od_arena *a
       for (int i = 0; i < n_maps; i++)
         per_location[i] = (int64_t)a->multiscale_anchor_generator->n_aspect_ratios * a->multiscale_anchor_generator->scales_per_octave;
       return OD_OK;
+    case GENERATOR(FLEXIBLE_GRID_ANCHOR_GENERATOR): {
+      od_flexible_anchors_params p;
+      OD_TRY(flexible_params(&p, arena, a->flexible_grid_anchor_generator));
+      if (p.per_layer.n != n_maps)
+        return od_fail(OD_EINVAL, "flexible_grid_anchor_generator: there are %d of anchor_grid, the feature extractor makes %d maps", p.per_layer.n, n_maps);
+      for (int i = 0; i < n_maps; i++) per_location[i] = p.per_layer.v[i];
+      return OD_OK;
+    }
     default: return unsupported(a);
   }
 }
@@ -71,6 +112,11 @@ od_value od_anchors_build(od_graph *g, const od_pb_anchors *a, const od_value *m
     case GENERATOR(MULTISCALE_ANCHOR_GENERATOR): {
       od_multiscale_anchors_params p = multiscale_params(a->multiscale_anchor_generator);
       return od_multiscale_anchors_op(g, maps, n, image, &p);
+    }
+    case GENERATOR(FLEXIBLE_GRID_ANCHOR_GENERATOR): {
+      od_flexible_anchors_params p;
+      od_status st = flexible_params(&p, od_graph_arena(g), a->flexible_grid_anchor_generator);
+      return st == OD_OK ? od_flexible_anchors_op(g, maps, n, image, &p) : od_graph_fail(g, st);
     }
     default: return od_graph_fail(g, unsupported(a));
   }

@@ -96,10 +96,10 @@ od_status od_nms_from_config(od_nms_params *out, const od_pb_nms *n) {
                    n->max_detections_per_class, n->max_total_detections);
   if (n->soft_nms_sigma < 0)
     return od_fail(OD_EINVAL, "batch_non_max_suppression: soft_nms_sigma %g is negative", (double)n->soft_nms_sigma);
-  if (n->use_combined_nms || n->use_partitioned_nms)
-    return od_fail(OD_EUNSUPPORTED, "batch_non_max_suppression: use_combined_nms and use_partitioned_nms are not supported");
+  if (n->use_combined_nms || (n->use_partitioned_nms && n->use_static_shapes))
+    return od_fail(OD_EUNSUPPORTED, "batch_non_max_suppression: use_combined_nms, and use_partitioned_nms with use_static_shapes, are not supported");
   if (n->use_class_agnostic_nms && n->max_classes_per_detection != 1)
-    return od_fail(OD_EUNSUPPORTED, "batch_non_max_suppression: max_classes_per_detection %d is not supported, 1 is",
+    return od_fail(OD_EUNSUPPORTED, "batch_non_max_suppression: max_classes_per_detection %d is not supported, 1 is (in the original, too)",
                    n->max_classes_per_detection);
   *out = (od_nms_params){.score_threshold = n->score_threshold, .iou_threshold = n->iou_threshold,
                          .max_per_class = n->max_detections_per_class, .max_total = n->max_total_detections,
@@ -131,10 +131,13 @@ od_status od_classification_from_config(od_classification_loss_params *out, cons
       out->kind = l->bootstrapped_sigmoid->hard_bootstrap ? OD_CLS_BOOTSTRAPPED_HARD : OD_CLS_BOOTSTRAPPED_SOFT;
       out->alpha = l->bootstrapped_sigmoid->alpha;
       return OD_OK;
+    case CLASSIFICATION(PENALTY_REDUCED_LOGISTIC_FOCAL_LOSS):
+      out->kind = OD_CLS_PENALTY_REDUCED;
+      out->alpha = l->penalty_reduced_logistic_focal_loss->alpha;
+      out->gamma = l->penalty_reduced_logistic_focal_loss->beta;
+      return OD_OK;
     case CLASSIFICATION(_NOT_SET): return od_fail(OD_EINVAL, "loss.classification_loss: none is set");
-    default:
-      return od_fail(OD_EUNSUPPORTED, "loss.classification_loss: penalty_reduced_logistic_focal_loss and "
-                                      "weighted_dice_classification_loss are not supported yet");
+    default: return od_fail(OD_EINVAL, "loss.classification_loss: weighted_dice_classification_loss is for SSD");
   }
 }
 
@@ -202,20 +205,28 @@ od_status od_resize_params_from_config(od_resize_image_params *out, od_arena *ar
       out->multiple = r->pad_to_multiple_resizer->multiple;
       out->convert_to_grayscale = r->pad_to_multiple_resizer->convert_to_grayscale;
       return OD_OK;
-    case RESIZER(_NOT_SET): return od_fail(OD_EINVAL, "image_resizer: none is set");
-    default: return od_fail(OD_EUNSUPPORTED, "image_resizer: conditional_shape_resizer is not supported in models yet");
+    case RESIZER(CONDITIONAL_SHAPE_RESIZER): {
+      const ObjectDetection__Protos__ConditionalShapeResizer *k = r->conditional_shape_resizer;
+      if (k->condition == OBJECT_DETECTION__PROTOS__CONDITIONAL_SHAPE_RESIZER__RESIZE_CONDITION__INVALID)
+        return od_fail(OD_EINVAL, "conditional_shape_resizer: condition must be GREATER or SMALLER");
+      bool greater = k->condition == OBJECT_DETECTION__PROTOS__CONDITIONAL_SHAPE_RESIZER__RESIZE_CONDITION__GREATER;
+      out->kind = greater ? OD_RESIZE_SHRINK : OD_RESIZE_ENLARGE;
+      out->min_dimension = k->size_threshold;
+      out->method = method_of((int)k->resize_method);
+      out->convert_to_grayscale = k->convert_to_grayscale;
+      return OD_OK;
+    }
+    default: return od_fail(OD_EINVAL, "image_resizer: none is set");
   }
 }
 
 od_value od_convert_scores(od_graph *g, const od_pb_post *p, od_value logits) {
   p = OD_SET(p, PostProcessing);
-  if (p->calibration_config)
-    return od_graph_fail(g, od_fail(OD_EUNSUPPORTED, "post_processing: calibration_config is not supported yet"));
   if (!(p->logit_scale > 0 || p->logit_scale < 0)) return od_graph_fail(g, od_fail(OD_EINVAL, "post_processing.logit_scale is %g: scores would be divided by it", (double)p->logit_scale));
+  logits = od_calibrate(g, p->calibration_config, true, logits);
   if (p->logit_scale != 1) logits = od_div(g, logits, od_const_f32(g, p->logit_scale));
-  switch (p->score_converter) {
-    case OBJECT_DETECTION__PROTOS__POST_PROCESSING__SCORE_CONVERTER__SIGMOID: return od_sigmoid(g, logits);
-    case OBJECT_DETECTION__PROTOS__POST_PROCESSING__SCORE_CONVERTER__SOFTMAX: return od_softmax(g, logits);
-    default: return logits;
-  }
+  od_value scores = logits;
+  if (p->score_converter == OBJECT_DETECTION__PROTOS__POST_PROCESSING__SCORE_CONVERTER__SIGMOID) scores = od_sigmoid(g, logits);
+  if (p->score_converter == OBJECT_DETECTION__PROTOS__POST_PROCESSING__SCORE_CONVERTER__SOFTMAX) scores = od_softmax(g, logits);
+  return od_calibrate(g, p->calibration_config, false, scores);
 }

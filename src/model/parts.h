@@ -30,12 +30,19 @@ od_value od_anchors_build(od_graph *g, const od_pb_anchors *a, const od_value *m
 OD_MUST_CHECK od_status od_grid_anchors_per_cell(int64_t *per_cell, const od_pb_anchors *a);
 od_value od_grid_anchors_build(od_graph *g, const od_pb_anchors *a, od_value map);
 
-/* Scores from logits: division by logit_scale, then identity, sigmoid or softmax. */
+/* Scores from logits: division by logit_scale, then identity, sigmoid or softmax, then the calibration where there is one. */
 od_value od_convert_scores(od_graph *g, const od_pb_post *p, od_value logits);
+/* Calibration of the config: by temperature (of logits), or by curves (of scores [...,K]: one for all, or one a column). before:
+ * logits are wanted. What does not apply passes through; failures stick. */
+od_value od_calibrate(od_graph *g, const ObjectDetection__Protos__CalibrationConfig *c, bool before, od_value x);
 
 /* The SSD predictor over all maps: [B,A,code] and [B,A,K+1] (K without background class). */
 void od_ssd_predict(od_graph *g, const od_pb_box_predictor *p, const od_value *maps, int n, const int64_t *per_location,
                     int64_t class_slots, bool training, od_value *encodings, od_value *logits);
+
+/* Targets of the anchors and Loss/localization_loss, Loss/classification_loss; class_slots: columns of the logits [B,A,D]. */
+OD_MUST_CHECK od_status od_ssd_losses(od_model *m, const od_pb_ssd *c, const od_model_spec *spec, int64_t class_slots, od_value encodings,
+                                      od_value logits);
 
 OD_MUST_CHECK od_status od_ssd_build(od_model *m, const od_pb_ssd *c, const od_model_spec *spec);
 OD_MUST_CHECK od_status od_faster_rcnn_build(od_model *m, const od_pb_faster_rcnn *c, const od_model_spec *spec);

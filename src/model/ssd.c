@@ -32,7 +32,6 @@ static od_status find_extractor(const od_ssd_extractor_kind **out, const char *t
 /* Refuses what the config asks for and this program does not do: nothing is skipped silently. */
 static od_status refuse(const od_pb_ssd *c) {
   if (c->mask_head_config) return od_fail(OD_EUNSUPPORTED, "model.ssd.mask_head_config is not supported");
-  if (c->use_confidences_as_targets) return od_fail(OD_EUNSUPPORTED, "model.ssd.use_confidences_as_targets is not supported yet");
   if (c->add_background_class && c->explicit_background_class)
     return od_fail(OD_EINVAL, "model.ssd: add_background_class and explicit_background_class exclude each other");
   if (c->num_classes < 1 || c->num_classes > CLASSES_MAX)
@@ -48,7 +47,7 @@ static od_status refuse(const od_pb_ssd *c) {
   if (e->pad_to_multiple < 1 || e->pad_to_multiple > PAD_MULTIPLE_MAX)
     return od_fail(OD_EINVAL, "feature_extractor.pad_to_multiple is %d, allowed are 1 to %d", e->pad_to_multiple, PAD_MULTIPLE_MAX);
   if (e->replace_preprocessor_with_placeholder)
-    return od_fail(OD_EUNSUPPORTED, "feature_extractor.replace_preprocessor_with_placeholder is not supported");
+    return od_fail(OD_EINVAL, "feature_extractor.replace_preprocessor_with_placeholder is not for MobileNet (the original fails on it, too)");
   return OD_OK;
 }
 
@@ -111,100 +110,6 @@ static void preprocess(od_model *m, const od_pb_ssd *c, const od_model_spec *spe
   }
 }
 
-/* -------------------------------------------------------------------------------------------------------------- losses */
-static od_status targets(od_model *m, const od_pb_ssd *c, const od_groundtruth *gt, int64_t class_slots, od_value *assigned) {
-  od_graph *g = m->graph;
-  od_match_params match;
-  od_assign_params assign = {.negative_class_weight = c->negative_class_weight};
-  OD_TRY(od_match_from_config(&match, c->matcher, c->similarity_calculator));
-  OD_TRY(od_coder_from_config(&assign.coder, c->box_coder));
-  float *unmatched = od_arena_alloc(od_graph_arena(g), sizeof *unmatched * (size_t)class_slots);
-  if (!unmatched) return OD_ENOMEM;
-  unmatched[0] = c->encode_background_as_zeros ? 0 : 1;
-  assign.unmatched = (od_floats){(int)class_slots, unmatched};
-  od_value classes = gt->classes;
-  if (c->add_background_class) { /* a background column of zeros in front */
-    od_value column = od_slice(g, classes, (od_ints){3, (int64_t[]){0, 0, 0}}, (od_ints){3, (int64_t[]){-1, -1, 1}});
-    classes = od_concat(g, (od_value[]){od_zeros_like(g, column), classes}, 2, 2);
-  }
-  m->match = od_match_anchors(g, m->anchors, gt->boxes, gt->weights, gt->count, OD_NONE, OD_NONE, &match);
-  *assigned = od_assign_targets_op(g, m->match, m->anchors, gt->boxes, classes, gt->weights, OD_NONE, &assign);
-  return OD_OK;
-}
-
-/* Losses of the anchors that count: those the miner keeps, or all. loc, cls: [B,A]. */
-static od_status mined(od_model *m, const od_pb_ssd *c, const od_pb_loss *l, od_value encodings, od_value *loc, od_value *cls) {
-  if (!l->hard_example_miner) return OD_OK;
-  od_graph *g = m->graph;
-  if (l->classification_loss && l->classification_loss->classification_loss_case == OBJECT_DETECTION__PROTOS__CLASSIFICATION_LOSS__CLASSIFICATION_LOSS_WEIGHTED_SIGMOID_FOCAL)
-    return od_fail(OD_EINVAL, "loss: hard_example_miner does not go with weighted_sigmoid_focal");
-  od_miner_params miner;
-  od_coder_params coder;
-  OD_TRY(od_miner_from_config(&miner, l->hard_example_miner, l->classification_weight, l->localization_weight));
-  OD_TRY(od_coder_from_config(&coder, c->box_coder));
-  od_value boxes = od_decode_boxes(g, encodings, m->anchors, &coder);
-  od_value mask = od_hard_example_miner_op(g, *loc, *cls, boxes, m->match, &miner);
-  if (miner.max_negatives_per_positive > 0) {
-    od_named_add(g, &m->summaries, "Loss/HardExampleMiner/NumPositives", od_reduce_mean(g, od_out(mask, 1), OD_ALL_AXES, false));
-    od_named_add(g, &m->summaries, "Loss/HardExampleMiner/NumNegatives", od_reduce_mean(g, od_out(mask, 2), OD_ALL_AXES, false));
-  }
-  *loc = od_mul(g, *loc, mask);
-  *cls = od_mul(g, *cls, mask);
-  return OD_OK;
-}
-
-/* weight / normalizer * sum, in the original's order. */
-static od_value weighted(od_graph *g, float weight, od_value normalizer, od_value losses) {
-  od_value factor = od_div(g, od_const_f32(g, weight), normalizer);
-  return od_mul(g, factor, od_reduce_sum(g, losses, OD_ALL_AXES, false));
-}
-
-static void summarize_targets(od_model *m, const od_groundtruth *gt) {
-  od_graph *g = m->graph;
-  od_value match = od_cast(g, m->match, OD_F32), per_image[3];
-  per_image[0] = od_greater_equal(g, match, od_const_f32(g, 0));
-  per_image[1] = od_equal(g, match, od_const_f32(g, -1));
-  per_image[2] = od_equal(g, match, od_const_f32(g, -2));
-  static const char *const names[] = {"AvgNumPositiveAnchorsPerImage", "AvgNumNegativeAnchorsPerImage", "AvgNumIgnoredAnchorsPerImage"};
-  char tag[96];
-  for (int i = 0; i < 3; i++) {
-    snprintf(tag, sizeof tag, OD_TARGET_TAG "%s", names[i]);
-    od_value sums = od_reduce_sum(g, per_image[i], OD_AXES(1), false);
-    od_named_add(g, &m->summaries, tag, od_reduce_mean(g, sums, OD_ALL_AXES, false));
-  }
-  od_named_add(g, &m->summaries, OD_TARGET_TAG "AvgNumGroundtruthBoxesPerImage",
-               od_reduce_mean(g, od_cast(g, gt->count, OD_F32), OD_ALL_AXES, false));
-}
-
-static od_status losses(od_model *m, const od_pb_ssd *c, const od_groundtruth *gt, int64_t class_slots, od_value encodings, od_value logits) {
-  od_graph *g = m->graph;
-  const od_pb_loss *l = OD_SET(c->loss, Loss);
-  od_localization_loss_params loc_params;
-  od_classification_loss_params cls_params;
-  od_value t;
-  if (l->random_example_sampler) return od_fail(OD_EUNSUPPORTED, "loss.random_example_sampler is not supported yet");
-  if (l->expected_loss_weights != OBJECT_DETECTION__PROTOS__LOSS__EXPECTED_LOSS_WEIGHTS__NONE)
-    return od_fail(OD_EUNSUPPORTED, "loss.expected_loss_weights is not supported yet");
-  if (l->equalization_loss && (l->equalization_loss->weight != 0 || l->equalization_loss->n_exclude_prefixes))
-    return od_fail(OD_EUNSUPPORTED, "loss.equalization_loss is not supported yet");
-  OD_TRY(od_localization_from_config(&loc_params, l->localization_loss));
-  OD_TRY(od_classification_from_config(&cls_params, l->classification_loss));
-  OD_TRY(targets(m, c, gt, class_slots, &t));
-  od_value loc = od_localization_loss(g, encodings, od_out(t, 2), od_out(t, 3), &loc_params);
-  od_value cls = od_classification_loss(g, logits, od_out(t, 0), od_out(t, 1), &cls_params);
-  if (od_type_of(cls).shape.rank == 3) cls = od_reduce_sum(g, cls, OD_AXES(2), false);
-  OD_TRY(mined(m, c, l, encodings, &loc, &cls));
-  od_value normalizer = od_const_f32(g, 1);
-  if (c->normalize_loss_by_num_matches)
-    normalizer = od_maximum(g, od_reduce_sum(g, od_out(t, 3), OD_ALL_AXES, false), normalizer);
-  od_value loc_normalizer = normalizer;
-  if (c->normalize_loc_loss_by_codesize) loc_normalizer = od_scale(g, normalizer, (float)od_dim(encodings, -1), 0);
-  od_named_add(g, &m->losses, "Loss/localization_loss", weighted(g, l->localization_weight, loc_normalizer, loc));
-  od_named_add(g, &m->losses, "Loss/classification_loss", weighted(g, l->classification_weight, normalizer, cls));
-  summarize_targets(m, gt);
-  return od_graph_check(g);
-}
-
 /* ---------------------------------------------------------------------------------------------------------- detections */
 static od_status detections(od_model *m, const od_pb_ssd *c, od_value encodings, od_value logits) {
   od_graph *g = m->graph;
@@ -253,7 +158,7 @@ od_status od_ssd_build(od_model *m, const od_pb_ssd *c, const od_model_spec *spe
     snprintf(name, sizeof name, "feature_maps/%d", i);
     od_named_add(g, &m->predictions, name, maps[i]);
   }
-  if (od_has(spec->groundtruth.boxes)) OD_TRY(losses(m, c, &spec->groundtruth, class_slots, encodings, logits));
+  if (od_has(spec->groundtruth.boxes)) OD_TRY(od_ssd_losses(m, c, spec, class_slots, encodings, logits));
   if (!spec->training) OD_TRY(detections(m, c, encodings, logits));
   return od_graph_check(g);
 }

@@ -4,6 +4,8 @@
  *   sigmoid_focal      w * (1 - p_t)^gamma * alpha_t * ce, p_t = z p + (1-z)(1-p); Lin et al., Focal Loss, 2017
  *   softmax            mean(w) * sum_k z_k (log sum exp(x/s) - x_k/s)
  *   softmax_against_logits   the same with z = softmax(z/s)
+ *   penalty_reduced    -w * (z = 1 ? (1-q)^alpha log q : (1-z)^gamma q^alpha log(1-q)), q = p kept within 1e-4 and 1 - 1e-4;
+ *                      Zhou et al., Objects as Points, 2019
  *   bootstrapped       ce with z' = alpha z + (1-alpha) p (soft) or (1-alpha) [p > 0.5] (hard); Reed et al., 2014
  *
  * The softmax's gradient is softmax - z as TensorFlow has it, which is the derivative only where z sums to 1. Soft
@@ -19,14 +21,16 @@ od_value od_classification_loss(od_graph *g, od_value logits, od_value targets, 
   return od_graph_add(g, &od_op_classification_loss, (od_value[]){logits, targets, weights}, 3, p);
 }
 
-static const char *const kinds[] = {"sigmoid",           "sigmoid_focal",     "softmax", "softmax_against_logits",
-                                    "bootstrapped_soft", "bootstrapped_hard", NULL};
+static const char *const kinds[] = {
+    "sigmoid",           "sigmoid_focal",     "softmax",         "softmax_against_logits",
+    "bootstrapped_soft", "bootstrapped_hard", "penalty_reduced", NULL};
 static const od_param params[] = {
     OD_PARAM_ENUM(od_classification_loss_params, kind, "which loss", kinds),
-    OD_PARAM_IN(od_classification_loss_params, gamma, OD_P_FLOAT, "focal: exponent of 1 - p_t", 0, 1e6),
+    OD_PARAM_IN(od_classification_loss_params, gamma, OD_P_FLOAT,
+                "focal: exponent of 1 - p_t; penalty_reduced: of 1 - target", 0, 1e6),
     OD_PARAM(od_classification_loss_params, has_alpha, OD_P_BOOL, "focal: weigh positives by alpha"),
     OD_PARAM(od_classification_loss_params, alpha, OD_P_FLOAT,
-             "focal: weight of positives; bootstrapped: share of the target"),
+             "focal: weight of positives; bootstrapped: share of the target; penalty_reduced: exponent of the error"),
     OD_PARAM(od_classification_loss_params, logit_scale, OD_P_FLOAT, "softmax: logits are divided by this"),
     {0}};
 
@@ -52,7 +56,26 @@ static float focal_weight(const od_classification_loss_params *o, float z) {
   return o->has_alpha ? z * o->alpha + (1 - z) * (1 - o->alpha) : 1;
 }
 
+/* ------------------------------------------------------------------------------------------------------- penalty reduced */
+static const float penalty_clip = 1e-4f;
+
+static float penalty_loss(const od_classification_loss_params *o, float x, float z, float w) {
+  float q = fminf(fmaxf(sigmoid(x), penalty_clip), 1 - penalty_clip);
+  float loss = z == 1 ? power(1 - q, o->alpha) * logf(q) : power(1 - z, o->gamma) * power(q, o->alpha) * logf(1 - q);
+  return -loss * w;
+}
+
+/* Nothing flows back through what is clipped. */
+static float penalty_grad(const od_classification_loss_params *o, float dy, float x, float z, float w) {
+  float p = sigmoid(x), a = o->alpha;
+  if (p < penalty_clip || p > 1 - penalty_clip) return 0;
+  float d = z == 1 ? power(1 - p, a) / p - a * power(1 - p, a - 1) * logf(p)
+                   : power(1 - z, o->gamma) * (a * power(p, a - 1) * logf(1 - p) - power(p, a) / (1 - p));
+  return -dy * w * d * p * (1 - p);
+}
+
 static float entry_loss(const od_classification_loss_params *o, float x, float z, float w) {
+  if (o->kind == OD_CLS_PENALTY_REDUCED) return penalty_loss(o, x, z, w);
   float ce = cross_entropy(x, target(o, x, z));
   if (o->kind != OD_CLS_SIGMOID_FOCAL) return ce * w;
   float p = sigmoid(x), p_t = z * p + (1 - z) * (1 - p);
@@ -61,6 +84,7 @@ static float entry_loss(const od_classification_loss_params *o, float x, float z
 }
 
 static float entry_grad(const od_classification_loss_params *o, float dy, float x, float z, float w) {
+  if (o->kind == OD_CLS_PENALTY_REDUCED) return penalty_grad(o, dy, x, z, w);
   float p = sigmoid(x);
   if (o->kind == OD_CLS_SIGMOID_FOCAL) {
     float p_t = z * p + (1 - z) * (1 - p), d_ce = p - z;
@@ -205,6 +229,18 @@ static const od_sample samples[] = {
      .n_in = 3,
      .in = THREE,
      .no_grad = true},
+    {.name = "penalty reduced",
+     .params = KIND(.kind = OD_CLS_PENALTY_REDUCED, .alpha = 2, .gamma = 4),
+     .n_in = 3,
+     .in = THREE},
+    {.name = "penalty reduced, all there, odd exponent",
+     .params = KIND(.kind = OD_CLS_PENALTY_REDUCED, .alpha = 1.5f, .gamma = 4),
+     .n_in = 3,
+     .in = {OD_F32_IN(-3, 3, 2, 7, 5), OD_F32_IN(1, 1, 2, 7, 5), OD_F32_IN(0.25, 1, 2, 7, 5)}},
+    {.name = "penalty reduced, clipped",
+     .params = KIND(.kind = OD_CLS_PENALTY_REDUCED, .alpha = 2, .gamma = 4),
+     .n_in = 3,
+     .in = {OD_F32_IN(-30, 30, 2, 7, 5), OD_F32_IN(0, 0.5, 2, 7, 5), OD_F32_IN(0.25, 1, 2, 7, 5)}},
 };
 
 const od_op od_op_classification_loss = {
@@ -254,6 +290,10 @@ static const od_sample grad_samples[] = {
      .params = KIND(.kind = OD_CLS_SOFTMAX_AGAINST_LOGITS, .logit_scale = 1),
      .n_in = 4,
      .in = FOUR_ROWS},
+    {.name = "penalty reduced",
+     .params = KIND(.kind = OD_CLS_PENALTY_REDUCED, .alpha = 2, .gamma = 4),
+     .n_in = 4,
+     .in = FOUR},
     {.name = "bootstrapped, soft",
      .params = KIND(.kind = OD_CLS_BOOTSTRAPPED_SOFT, .alpha = 0.6f),
      .n_in = 4,

@@ -22,13 +22,14 @@ typedef enum {
   OD_CLS_SOFTMAX,
   OD_CLS_SOFTMAX_AGAINST_LOGITS, /* targets are logits of another model */
   OD_CLS_BOOTSTRAPPED_SOFT,
-  OD_CLS_BOOTSTRAPPED_HARD
+  OD_CLS_BOOTSTRAPPED_HARD,
+  OD_CLS_PENALTY_REDUCED /* of heat maps, where targets between 0 and 1 are near an object */
 } od_classification_kind;
 typedef struct {
   int kind;          /* od_classification_kind */
-  float gamma;       /* SIGMOID_FOCAL: 2 */
+  float gamma;       /* SIGMOID_FOCAL: 2; PENALTY_REDUCED: exponent of 1 - target (the config's beta) */
   bool has_alpha;    /* SIGMOID_FOCAL: weigh positives by alpha, negatives by 1 - alpha */
-  float alpha;       /* SIGMOID_FOCAL; BOOTSTRAPPED_*: share of the target */
+  float alpha;       /* SIGMOID_FOCAL; BOOTSTRAPPED_*: share of the target; PENALTY_REDUCED: exponent of what is wrong */
   float logit_scale; /* SOFTMAX*: logits are divided by it; 1 */
 } od_classification_loss_params;
 /* logits, targets [...,K], weights [...,K] or [...,1] -> [...,K]; the two softmax kinds: weights [...,K] are averaged over

@@ -16,6 +16,13 @@
 #define ANCHORS "model.ssd.anchor_generator.ssd_anchor_generator."
 #define SIX "={num_layers: 6 height_stride: [16,32,64,100,150,300] width_stride: [16,32,64,100,150,300] height_offset: [8,8,8,8,8,8] width_offset: [8,8,8,8,8,8]} | "
 #define MULTISCALE "model.ssd.anchor_generator.multiscale_anchor_generator"
+#define FLEXIBLE "model.ssd.anchor_generator.flexible_grid_anchor_generator"
+#define ONE_GRID(side) "anchor_grid { base_sizes: " side " aspect_ratios: 1 height_stride: 16 width_stride: 16 } "
+#define GRIDS ONE_GRID("16") ONE_GRID("24") ONE_GRID("32") ONE_GRID("48") ONE_GRID("64") ONE_GRID("96")
+#define PLAIN "model.ssd.loss={localization_loss {weighted_l2 {}} classification_loss {weighted_sigmoid {}}}"
+#define CALIBRATION "model.ssd.post_processing.calibration_config."
+#define XY "{ x_y_pair { x: 0 y: 0.1 } x_y_pair { x: 1 y: 1 } }"
+#define CURVES "class_id_function_approximations={class_id_xy_pairs_map { key: 1 value " XY " }}"
 #define FRCNN "model.faster_rcnn."
 #define FR                                                                                                             \
   "model.faster_rcnn={num_classes: 2 image_resizer { keep_aspect_ratio_resizer { min_dimension: 90 max_dimension: "    \
@@ -159,6 +166,14 @@ static const char *const field_settings[] = {
     "model.ssd.anchor_generator.ssd_anchor_generator" SIX ANCHORS "width_offset[0]=4",
     ANCHORS "scales=[0.1, 0.2, 0.4, 0.6, 0.8, 0.9]",
     ANCHORS "interpolated_scale_aspect_ratio=0",
+    FLEXIBLE "={" GRIDS "}",
+    FLEXIBLE "={" GRIDS "} | " FLEXIBLE ".normalize_coordinates=false",
+    FLEXIBLE "={" GRIDS "} | " FLEXIBLE ".anchor_grid[0].base_sizes=20",
+    FLEXIBLE "={" GRIDS "} | " FLEXIBLE ".anchor_grid[0].aspect_ratios=2",
+    FLEXIBLE "={" GRIDS "} | " FLEXIBLE ".anchor_grid[0].height_stride=8",
+    FLEXIBLE "={" GRIDS "} | " FLEXIBLE ".anchor_grid[0].width_stride=8",
+    FLEXIBLE "={" GRIDS "} | " FLEXIBLE ".anchor_grid[0].height_offset=8",
+    FLEXIBLE "={" GRIDS "} | " FLEXIBLE ".anchor_grid[0].width_offset=8",
     MULTISCALE "={min_level: 4 max_level: 9 aspect_ratios: [1, 2]}",
     MULTISCALE "={min_level: 4 max_level: 9 aspect_ratios: [1, 2]} | " MULTISCALE ".min_level=3 & " MULTISCALE ".max_level=8",
     MULTISCALE "={min_level: 4 max_level: 9 aspect_ratios: [1, 2]} | " MULTISCALE ".anchor_scale=3",
@@ -219,6 +234,24 @@ static const char *const field_settings[] = {
     CLS "weighted_softmax={} | " CLS "weighted_softmax.logit_scale=2",
     CLS "weighted_logits_softmax={}",
     CLS "weighted_logits_softmax={} | " CLS "weighted_logits_softmax.logit_scale=2",
+    PLAIN " | model.ssd.use_confidences_as_targets=true",
+    PLAIN "; model.ssd.use_confidences_as_targets=true; model.ssd.implicit_example_weight=0.3 | model.ssd.implicit_example_weight=0.7",
+    PLAIN " | model.ssd.loss.random_example_sampler={}",
+    PLAIN "; model.ssd.loss.random_example_sampler={} | model.ssd.loss.random_example_sampler.positive_sample_fraction=0.5",
+    CLS "penalty_reduced_logistic_focal_loss={alpha: 2 beta: 4}",
+    CLS "penalty_reduced_logistic_focal_loss={alpha: 2 beta: 4} | " CLS "penalty_reduced_logistic_focal_loss.alpha=3",
+    CLS "penalty_reduced_logistic_focal_loss={alpha: 2 beta: 4} | " CLS "penalty_reduced_logistic_focal_loss.beta=3",
+    PLAIN " | " CLS "weighted_dice_classification_loss={}",
+    PLAIN "; " CLS "weighted_dice_classification_loss={} | " CLS "weighted_dice_classification_loss.squared_normalization=true",
+    PLAIN "; " CLS "weighted_dice_classification_loss={} | " CLS "weighted_dice_classification_loss.is_prediction_probability=true",
+    CALIBRATION "temperature_scaling_calibration={scaler: 2}",
+    CALIBRATION "temperature_scaling_calibration={scaler: 2} | " CALIBRATION "temperature_scaling_calibration.scaler=3",
+    CALIBRATION "function_approximation={x_y_pairs " XY "}",
+    CALIBRATION "function_approximation={x_y_pairs " XY "} | " CALIBRATION "function_approximation.x_y_pairs.x_y_pair[0].x=0.2",
+    CALIBRATION "function_approximation={x_y_pairs " XY "} | " CALIBRATION "function_approximation.x_y_pairs.x_y_pair[0].y=0.2",
+    CALIBRATION CURVES,
+    CALIBRATION CURVES " | " CALIBRATION "class_id_function_approximations.class_id_xy_pairs_map[0].key=2",
+    CALIBRATION CURVES " | " CALIBRATION "class_id_function_approximations.class_id_xy_pairs_map[0].value.x_y_pair[1].y=0.9",
     CLS "bootstrapped_sigmoid={alpha: 0.5}",
     CLS "bootstrapped_sigmoid={alpha: 0.5} | " CLS "bootstrapped_sigmoid.alpha=0.6",
     CLS "bootstrapped_sigmoid={alpha: 0.5} | " CLS "bootstrapped_sigmoid.hard_bootstrap=true",

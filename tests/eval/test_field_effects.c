@@ -188,11 +188,7 @@ done:
 
 static od_status add_model(print *p) {
   od_resizer r;
-  for (int kind = TRAIN_LEGACY; kind <= EXPORT; kind++) {
-    od_status st = add_graph(p, (graph_kind)kind);
-    bool not_exported = kind == EXPORT && st == OD_EUNSUPPORTED && strstr(od_message(), "conditional_shape_resizer");
-    if (!not_exported) OD_TRY(st);
-  }
+  for (int kind = TRAIN_LEGACY; kind <= EXPORT; kind++) OD_TRY(add_graph(p, (graph_kind)kind));
   memset(&r, 0, sizeof r);
   OD_TRY(od_resizer_from_config(&r, od_model_resizer(p->config->model)));
   od_str_addf(&p->text, "resizer %d %d %d %d %d %d %d %d %g\n", (int)r.kind, r.height, r.width, r.min_dimension,

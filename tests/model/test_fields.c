@@ -113,8 +113,8 @@ static void what_is_not_there_is_refused_with_its_place(void **state) {
   refused(OD_FOR_TRAIN, "train_input_reader { num_additional_channels: 1 }", NULL, "num_additional_channels");
   refused(OD_FOR_MODEL_MAIN, "graph_rewriter { quantization { delay: 1 } }", NULL,
           "graph_rewriter is not supported yet: quantisation");
-  refused(OD_FOR_TRAIN, "model { ssd { num_classes: 3 } }", "model.ssd.use_confidences_as_targets=true",
-          "--set: model.ssd.use_confidences_as_targets");
+  refused(OD_FOR_TRAIN, "model { ssd { num_classes: 3 } }", "model.ssd.loss.expected_loss_weights=EXPECTED_SAMPLING",
+          "--set: model.ssd.loss.expected_loss_weights");
 }
 
 static void defaults_and_sections_of_others_are_not_refused(void **state) {

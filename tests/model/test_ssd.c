@@ -155,6 +155,7 @@ static void names_of_the_published_v2_lite(void **state) {
 #define V2        "FeatureExtractor/MobilenetV2/"
 #define FE        "model.ssd.feature_extractor."
 #define ANCHORS   "model.ssd.anchor_generator.ssd_anchor_generator."
+#define POST      "model.ssd.post_processing."
 #define PREDICTOR "model.ssd.box_predictor.convolutional_box_predictor."
 
 static void depths(void **state) {
@@ -344,9 +345,8 @@ static void refusals(void **state) {
       {FE "min_depth=-1", OD_EINVAL, "feature_extractor.min_depth is -1"},
       {FE "min_depth=2000000000", OD_EINVAL, "feature_extractor.min_depth is 2000000000"},
       {FE "pad_to_multiple=0", OD_EINVAL, "feature_extractor.pad_to_multiple is 0"},
-      {FE "replace_preprocessor_with_placeholder=true", OD_EUNSUPPORTED, "replace_preprocessor_with_placeholder"},
+      {FE "replace_preprocessor_with_placeholder=true", OD_EINVAL, "replace_preprocessor_with_placeholder"},
       {FE "conv_hyperparams.force_use_bias=true", OD_EUNSUPPORTED, "force_use_bias"},
-      {"model.ssd.use_confidences_as_targets=true", OD_EUNSUPPORTED, "use_confidences_as_targets"},
       {"model.ssd.explicit_background_class=true", OD_EINVAL, "exclude each other"},
       {PREDICTOR "kernel_size=0", OD_EINVAL, "convolutional_box_predictor.kernel_size is 0"},
       {PREDICTOR "use_depthwise=true", OD_EINVAL, "use_depthwise wants a kernel_size above 1"},
@@ -365,7 +365,17 @@ static void refusals(void **state) {
        "use_combined_nms"},
       {"model.ssd.post_processing.logit_scale=0", OD_EINVAL, "logit_scale is 0"},
       {"model.ssd.loss.expected_loss_weights=EXPECTED_SAMPLING", OD_EUNSUPPORTED, "expected_loss_weights"},
-      {"model.ssd.loss.equalization_loss.weight=1", OD_EUNSUPPORTED, "equalization_loss"},
+      {"model.ssd.loss.random_example_sampler.positive_sample_fraction=0", OD_EINVAL, "positive_sample_fraction is 0"},
+      {"model.ssd.loss.random_example_sampler.positive_sample_fraction=1.5", OD_EINVAL,
+       "positive_sample_fraction is 1.5"},
+      {"model.ssd.loss.classification_loss.weighted_dice_classification_loss.squared_normalization=true", OD_EINVAL,
+       "hard_example_miner does not go with weighted_dice"},
+      {"model.ssd.anchor_generator.flexible_grid_anchor_generator.normalize_coordinates=true", OD_EINVAL,
+       "there are 0 of anchor_grid"},
+      {POST "calibration_config.temperature_scaling_calibration.scaler=0", OD_EINVAL, "scaler is 0"},
+      {POST "calibration_config.function_approximation={}", OD_EINVAL, "a curve without x_y_pair"},
+      {POST "calibration_config.function_approximation.x_y_pairs.x_y_pair=[{x:1},{x:1}]", OD_EINVAL, "x must rise"},
+      {POST "calibration_config.sigmoid_calibration={}", OD_EINVAL, "the original refuses the sigmoids"},
       {ANCHORS "num_layers=1 " FE "num_layers=1", OD_EINVAL,
        "num_layers is 1; with scales at least 1, else at least 2"},
       {ANCHORS "height_stride=16", OD_EINVAL, "must be as many"},
