@@ -9,7 +9,8 @@
 
 typedef struct {
   size_t size;
-  char pad[OD_ALIGN - sizeof(size_t)]; /* keeps what follows aligned */
+  void *base;                                           /* what the system gave */
+  char pad[OD_ALIGN - sizeof(size_t) - sizeof(void *)]; /* keeps what follows aligned */
 } header;
 
 static atomic_size_t used, peak;
@@ -28,29 +29,33 @@ static void add_used(size_t size) {
   while (now > old && !atomic_compare_exchange_weak(&peak, &old, now)) {}
 }
 
-void *od_alloc(size_t size) {
-  header *h = NULL;
-  size_t rounded;
-  if (may_allocate() && !__builtin_add_overflow(size, sizeof(header) + OD_ALIGN - 1, &rounded))
-    h = aligned_alloc(OD_ALIGN, rounded / OD_ALIGN * OD_ALIGN);
-  if (!h) {
+static void *ready(void *base, size_t size) {
+  if (!base) {
     (void)od_fail(OD_ENOMEM, "out of memory: %zu bytes asked for, %zu bytes in use", size, od_mem_used());
     return NULL;
   }
+  header *h = (header *)(((uintptr_t)base + OD_ALIGN - 1) / OD_ALIGN * OD_ALIGN);
   h->size = size;
+  h->base = base;
   add_used(size);
   return h + 1;
 }
 
+void *od_alloc(size_t size) {
+  size_t rounded;
+  const bool may = may_allocate() && !__builtin_add_overflow(size, sizeof(header) + OD_ALIGN - 1, &rounded);
+  return ready(may ? aligned_alloc(OD_ALIGN, rounded / OD_ALIGN * OD_ALIGN) : NULL, size);
+}
+
 void *od_calloc(size_t n, size_t size) {
-  size_t bytes;
+  size_t bytes, rounded;
   if (!od_mul_ok(&bytes, n, size)) {
     (void)od_fail(OD_ENOMEM, "out of memory: %zu elements of %zu bytes asked for", n, size);
     return NULL;
   }
-  void *p = od_alloc(bytes);
-  if (p) memset(p, 0, bytes);
-  return p;
+  /* calloc knows which memory comes from the system as zeroes: large blocks are not written twice */
+  const bool may = may_allocate() && !__builtin_add_overflow(bytes, sizeof(header) + OD_ALIGN - 1, &rounded);
+  return ready(may ? calloc(1, rounded) : NULL, bytes);
 }
 
 void *od_realloc(void *block, size_t size) {
@@ -67,7 +72,7 @@ void od_free(void *block) {
   if (!block) return;
   header *h = (header *)block - 1;
   atomic_fetch_sub_explicit(&used, h->size, memory_order_relaxed);
-  free(h);
+  free(h->base);
 }
 
 char *od_strndup(const char *text, size_t n) {

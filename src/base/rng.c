@@ -5,23 +5,7 @@
 
 #include "base/str.h"
 
-static uint64_t scramble(uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return z ^ (z >> 31);
-}
-
-uint64_t od_rng_u64(od_key key, uint64_t i) { return scramble(key + (i + 1) * 0x9E3779B97F4A7C15u); }
-
-/* Scrambled twice, so that keys of neighbouring values share no arithmetic progression with the counter. */
-od_key od_key_mix(od_key key, uint64_t value) {
-  return scramble(scramble(key ^ 0xD1B54A32D192ED03u) + value * 0x9E3779B97F4A7C15u);
-}
-
 od_key od_key_name(od_key key, const char *name) { return od_key_mix(key, od_hash_text(name)); }
-
-float od_rng_f32(od_key key, uint64_t i) { return (float)(od_rng_u64(key, i) >> 40) * 0x1p-24f; }
-double od_rng_f64(od_key key, uint64_t i) { return (double)(od_rng_u64(key, i) >> 11) * 0x1p-53; }
 
 uint64_t od_rng_below(od_key key, uint64_t i, uint64_t n) {
   return (uint64_t)(((unsigned __int128)od_rng_u64(key, i) * n) >> 64);

@@ -12,6 +12,8 @@ OD_MUST_CHECK od_status od_state_new(od_state **out, const od_graph *g);
 void od_state_free(od_state *s);
 /* Draws every variable from its initializer: a pure function of (seed, name, element). What is not float32 becomes 0. */
 void od_state_init(od_state *s, uint64_t seed);
+/* The same on so many threads (<= 0: od_cpu_count()), whose number changes no bit. */
+void od_state_draw(od_state *s, uint64_t seed, int threads);
 /* The tensor of a variable (its view; data belongs to the state), NULL when there is none of that name. */
 od_tensor *od_state_tensor(const od_state *s, const char *full_name);
 od_tensor *od_state_at(const od_state *s, int variable_index);

@@ -95,6 +95,30 @@ static void map_keeps_order(void **state) {
   od_map_free(m);
 }
 
+/* Several at a time are the same bits as one by one; the odd beginnings and lengths meet every remainder. */
+static void many_normals_are_the_same_bits(void **state) {
+  (void)state;
+  enum { N = 400003 };
+  static float many[N + 1];
+  for (int kind = 0; kind < 2; kind++)
+    for (uint64_t seed = 0; seed < 3; seed++) {
+      const od_key key = od_key_mix(seed, 17);
+      const uint64_t first = seed * 1000003;
+      const int64_t n = N - (int64_t)seed * 21;
+      many[n] = 99;
+      if (kind)
+        od_rng_truncated_normals(many, key, first, n);
+      else
+        od_rng_normals(many, key, first, n);
+      for (int64_t k = 0; k < n; k++) {
+        const uint64_t i = first + (uint64_t)k;
+        const float one = (float)(kind ? od_rng_truncated_normal(key, i) : od_rng_normal(key, i));
+        if (memcmp(&one, &many[k], sizeof one) != 0) fail_msg("draw %llu: %.9g, not %.9g", (unsigned long long)i, (double)many[k], (double)one);
+      }
+      CHECK(many[n] == 99);
+    }
+}
+
 static void random_numbers_are_pure_functions(void **state) {
   (void)state;
   od_key a = od_key_name(od_key_mix(1, 7), "dropout");
@@ -145,6 +169,7 @@ static void parallel_loops_report_the_first_failure(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(many_normals_are_the_same_bits),
       cmocka_unit_test(status_keeps_one_message_and_a_trail), cmocka_unit_test(memory_is_counted_and_can_fail),
       cmocka_unit_test(arena_gives_aligned_zeroed_pieces),    cmocka_unit_test(text_questions),
       cmocka_unit_test(map_keeps_order),                      cmocka_unit_test(random_numbers_are_pure_functions),

@@ -277,6 +277,31 @@ static void the_state_is_drawn_by_name(void **state) {
   od_graph_free(h);
 }
 
+/* Several blocks of a variable, drawn on one thread and on four. */
+static void threads_change_no_drawn_bit(void **state) {
+  (void)state;
+  enum { MANY = 300001 };
+  od_graph *g = graph();
+  (void)od_variable_new(g, "few", OD_F32, OD_SHAPE(7), (od_init){OD_INIT_UNIFORM, -1, 1}, true);
+  (void)od_variable_new(g, "none", OD_F32, OD_SHAPE(0), (od_init){OD_INIT_UNIFORM, -1, 1}, true);
+  (void)od_variable_new(g, "many", OD_F32, OD_SHAPE(MANY), (od_init){OD_INIT_NORMAL, 0, 2}, true);
+  (void)od_variable_new(g, "last", OD_F32, OD_SHAPE(65536), (od_init){OD_INIT_TRUNCATED_NORMAL, 0, 2}, true);
+  od_state *s, *t;
+  CHECK_OK(od_state_new(&s, g));
+  CHECK_OK(od_state_new(&t, g));
+  od_state_draw(s, 5, 1);
+  od_state_draw(t, 5, 4);
+  for (int i = 0; i < 4; i++)
+    CHECK(memcmp(od_state_at(s, i)->data, od_state_at(t, i)->data, od_tensor_bytes(od_state_at(s, i))) == 0);
+  const float *x = od_state_at(t, 2)->data;
+  double sum = 0, squares = 0;
+  for (int i = 0; i < MANY; i++) sum += (double)x[i], squares += (double)x[i] * (double)x[i];
+  CHECK(fabs(sum / MANY) < 0.02 && fabs(squares / MANY - 4) < 0.05);
+  od_state_free(s);
+  od_state_free(t);
+  od_graph_free(g);
+}
+
 /* A little of everything; whichever allocation fails, there is a status and nothing is lost. */
 static od_status build_all(void) {
   od_graph *g = NULL;
@@ -333,6 +358,7 @@ int main(void) {
       cmocka_unit_test(collections_keep_their_order),
       cmocka_unit_test(a_graph_prints),
       cmocka_unit_test(the_state_is_drawn_by_name),
+      cmocka_unit_test(threads_change_no_drawn_bit),
       cmocka_unit_test(memory_may_run_out_anywhere),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
