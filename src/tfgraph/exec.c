@@ -74,6 +74,7 @@ static od_status run_kernel(od_tfgraph *g, tg_node *n) {
     in[made] = &values[made];
     st = read_edge(g, &n->in[made], &values[made]);
     if (st != OD_OK) break;
+    st = tg_charge_value(g, &values[made]);
   }
   if (st == OD_OK) st = check_types(n, in, n->n_data, n->in_types, "input");
   /* before it runs, the inputs' own references go where this is the last reader, so that a kernel sees who owns alone */
@@ -84,6 +85,8 @@ static od_status run_kernel(od_tfgraph *g, tg_node *n) {
     tg_value *outs[TG_MAX_OUT];
     for (int i = 0; i < n->n_out; i++) outs[i] = &n->out[i];
     st = check_types(n, outs, n->n_out, n->out_types, "output");
+    for (int i = 0; i < n->n_out && st == OD_OK; i++)
+      if (n->out_types[i] == TG_STRING) st = tg_charge_value(g, &n->out[i]);
   }
   for (int i = 0; i < made; i++) tg_value_drop(g, &values[i]);
   if (values != few) od_free(values);
@@ -131,6 +134,7 @@ static od_status run_merge(od_tfgraph *g, tg_node *n) {
 
 static od_status run_node(od_tfgraph *g, tg_node *n) {
   for (int i = 0; i < n->n_out; i++) tg_value_drop(g, &n->out[i]);
+  OD_TRY(tg_charge(g, n->n_in + n->n_out + 1, 1));
   if (is(n, "Merge")) {
     OD_TRY(run_merge(g, n));
     publish(g, n);
@@ -260,6 +264,8 @@ static od_status feed(od_tfgraph *g, const od_tfgraph_feed *f) {
   tg_node *n = tg_find(g, f->tensor).node;
   if (!od_shape_known(&f->value.shape))
     return od_fail(OD_EINVAL, "'%s' is fed with a tensor of unknown shape", f->tensor);
+  int64_t cells;
+  OD_TRY(tg_cells(&cells, &f->value.shape));
   if (!is(n, "Placeholder")) goto give;
   od_shape want;
   int type = tg_attr_type(n, "dtype");
@@ -304,6 +310,7 @@ od_status od_tfgraph_run(od_tfgraph *g, const od_tfgraph_feed *feeds, int n_feed
   int given = 0;
   for (int i = 0; i < n_fetches; i++) fetched[i] = (od_tensor){0};
   OD_TRY(od_fail_context(tg_make_plan(g, feeds, n_feeds, fetches, n_fetches), "%s", g->path));
+  g->work = 0;
   for (int i = 0; i < n_feeds; i++) OD_GO(st, feed(g, &feeds[i]));
   OD_GO(st, run_steps(g, &g->plan.frames[0]));
   for (; given < n_fetches; given++) OD_GO(st, give_fetch(g, &g->plan.fetches[given], &fetched[given]));

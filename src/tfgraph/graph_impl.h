@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "tfgraph/tfgraph.h"
 
-enum { TG_RESOURCE = 20, TG_MAX_OUT = 4096, TG_MAX_IN = 100000 };
+enum { TG_STRING = 7, TG_RESOURCE = 20, TG_MAX_OUT = 4096, TG_MAX_IN = 100000 };
 
 typedef struct tg_node tg_node;
 typedef struct tg_kernel tg_kernel;
@@ -115,6 +115,7 @@ struct od_tfgraph {
   bool planned;
   size_t max_bytes; /* of one value */
   int64_t max_rounds;
+  int64_t max_work, work; /* of a run; what this run has done */
   struct {
     void *data;
     size_t size;
@@ -162,6 +163,15 @@ void tg_value_drop(od_tfgraph *g, tg_value *v);
 tg_value tg_value_share(const tg_value *v);
 OD_MUST_CHECK od_status tg_value_new(od_tfgraph *g, tg_value *out, od_dtype dtype, const od_shape *shape);
 int tg_value_type(const tg_value *v); /* TensorFlow's number */
+/* Product of the dimensions, an empty one counted as 1: the most steps a loop over the shape may take, also where nothing lies.
+ * OD_EDATA when it is beyond 2^48: no arithmetic on sizes overflows below. */
+OD_MUST_CHECK od_status tg_cells(int64_t *out, const od_shape *s);
+/* Notes a * b elements of work. OD_EDATA beyond the limit. */
+OD_MUST_CHECK od_status tg_charge(od_tfgraph *g, int64_t a, int64_t b);
+/* The work of reading a value: its elements, and the bytes of its strings. */
+OD_MUST_CHECK od_status tg_charge_value(od_tfgraph *g, const tg_value *v);
+/* OD_EDATA for a value larger than the limit. */
+OD_MUST_CHECK od_status tg_check_bytes(const od_tfgraph *g, const od_shape *shape, od_dtype dtype);
 void tg_pool_free(od_tfgraph *g);
 OD_MUST_CHECK od_status tg_constant(od_tfgraph *g, tg_node *n, tg_value *out);
 

@@ -133,18 +133,19 @@ static od_status range_run(tg_call *c) {
   OD_TRY(tg_int(c, 1, &to));
   OD_TRY(tg_int(c, 2, &step));
   if (step == 0) return tg_fail(c, "a step of 0");
-  double span = step > 0 ? (double)to - (double)from : (double)from - (double)to,
-         width = step > 0 ? (double)step : -(double)step;
   if ((step > 0 && from > to) || (step < 0 && from < to))
     return tg_fail(c, "from %lld to %lld with step %lld", (long long)from, (long long)to, (long long)step);
-  if (span / width >= RANGE_MAX) return tg_fail(c, "an impossible range");
-  int64_t n = step > 0 ? (to - from + step - 1) / step : (from - to - step - 1) / -step;
+  /* differences of int64 fit uint64 */
+  uint64_t span = step > 0 ? (uint64_t)to - (uint64_t)from : (uint64_t)from - (uint64_t)to,
+           width = step > 0 ? (uint64_t)step : 0 - (uint64_t)step, count = span / width + (span % width != 0);
+  if (count >= RANGE_MAX) return tg_fail(c, "an impossible range");
+  int64_t n = (int64_t)count;
   OD_TRY(tg_new_out(c, 0, dtype, &OD_SHAPE(n)));
   for (int64_t i = 0; i < n; i++) {
     if (dtype == OD_I32)
-      ((int32_t *)c->out[0].t.data)[i] = (int32_t)(from + i * step);
+      ((int32_t *)c->out[0].t.data)[i] = (int32_t)(from + i * step); /* both within int32 */
     else if (dtype == OD_I64)
-      ((int64_t *)c->out[0].t.data)[i] = from + i * step;
+      ((int64_t *)c->out[0].t.data)[i] = (int64_t)((uint64_t)from + (uint64_t)i * (uint64_t)step);
     else
       return tg_unsupported(c, dtype);
   }

@@ -93,7 +93,9 @@ void tg_array_drop(od_tfgraph *g, tg_array *a) {
 }
 
 static od_status array_resize(tg_call *c, tg_array *a, int64_t n) {
-  if (n < 0 || n > ARRAY_MAX) return tg_fail(c, "a TensorArray of %lld elements", (long long)n);
+  if (n < 0 || n > ARRAY_MAX || (size_t)n > c->graph->max_bytes / sizeof *a->v)
+    return tg_fail(c, "a TensorArray of %lld elements", (long long)n);
+  OD_TRY(tg_work(c, n - a->n, 1));
   OD_TRY(od_grow(&a->v, &a->cap, (size_t)n + 1, sizeof *a->v));
   OD_TRY(od_grow(&a->written, &a->written_cap, (size_t)n + 1, sizeof *a->written));
   for (; a->n < n; a->n++) {

@@ -256,6 +256,7 @@ static od_status nms_run(tg_call *c) {
   in.scores = scores->data;
   bool pad = tg_attr_bool(c->node, "pad_to_max_output_size", false);
   int64_t room = in.max < in.n ? in.max : in.n;
+  OD_TRY(tg_work(c, in.n, room));
   candidate *heap = NULL;
   int32_t *chosen = NULL;
   float *chosen_scores = NULL;
@@ -294,9 +295,10 @@ static od_status decode_run(tg_call *c) {
   if (tg_out_type(c, 0) != OD_U8) return tg_unsupported(c, tg_out_type(c, 0));
   const od_bytes *b = x->data;
   od_image image = {0};
-  int ch = (int)channels, h, w;
-  od_status st = OD_OK;
-  if (channels == 0) st = od_image_size(&h, &w, &ch, b->data, b->size);
+  int ch, h, w;
+  od_status st = od_image_size(&h, &w, &ch, b->data, b->size);
+  if (channels != 0) ch = (int)channels;
+  if (st == OD_OK) st = tg_check_bytes(c->graph, &OD_SHAPE(h, w, ch), OD_U8);
   if (st == OD_OK && ch != 1 && ch != 3)
     return od_fail(OD_EUNSUPPORTED, "node %s (%s): pictures of %d channels are not supported", c->node->name,
                    c->node->op, ch);

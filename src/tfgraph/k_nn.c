@@ -75,9 +75,10 @@ static od_status conv2d_run(tg_call *c) {
     return tg_fail(c, "the input has %lld channels, the weights are for %lld", (long long)x->shape.dim[3],
                    (long long)w->shape.dim[2]);
   OD_TRY(make_window(c, &p, w->shape.dim[0], w->shape.dim[1]));
-  int64_t n = w->shape.dim[3];
+  int64_t n = w->shape.dim[3], pixels = x->shape.dim[0] * p.oh * p.ow;
   OD_TRY(tg_new_out(c, 0, OD_F32, &OD_SHAPE(x->shape.dim[0], p.oh, p.ow, n)));
-  return tg_gemm_rows(c->out[0].t.data, x->shape.dim[0] * p.oh * p.ow, p.kh * p.kw * p.ch, n, w->data, false, patch,
+  OD_TRY(tg_work(c, pixels, p.kh * p.kw * (p.ch + 1) * (n + 1)));
+  return tg_gemm_rows(c->out[0].t.data, pixels, p.kh * p.kw * p.ch, n, w->data, false, patch,
                       &p);
 }
 
@@ -94,6 +95,7 @@ static od_status depthwise_run(tg_call *c) {
   OD_TRY(make_window(c, &p, w->shape.dim[0], w->shape.dim[1]));
   int64_t mult = w->shape.dim[3], n = p.ch * mult, batch = x->shape.dim[0];
   OD_TRY(tg_new_out(c, 0, OD_F32, &OD_SHAPE(batch, p.oh, p.ow, n)));
+  OD_TRY(tg_work(c, batch * p.oh * p.ow, p.kh * p.kw * (n + 1)));
   float *out = c->out[0].t.data;
   const float *weights = w->data;
 #pragma omp parallel for if (batch * p.oh * p.ow * n > 1 << 19)
@@ -126,6 +128,7 @@ static od_status matmul_run(tg_call *c) {
   if (b->shape.dim[tb] != k)
     return tg_fail(c, "%lld columns against %lld rows", (long long)k, (long long)b->shape.dim[tb]);
   OD_TRY(tg_new_out(c, 0, OD_F32, &OD_SHAPE(m, n)));
+  OD_TRY(tg_work(c, m, k * n));
   return tg_gemm(c->out[0].t.data, a->data, b->data, m, k, n, ta, tb);
 }
 
@@ -151,6 +154,7 @@ static od_status batch_matmul_run(tg_call *c) {
   s.dim[rank - 2] = m;
   s.dim[rank - 1] = n;
   OD_TRY(tg_new_out(c, 0, OD_F32, &s));
+  OD_TRY(tg_work(c, count * m, k * n));
   for (int64_t i = 0; i < count; i++) {
     int64_t ia = 0, ib = 0, sa = 1, sb = 1, rest = i;
     for (int d = rank - 3; d >= 0; d--) {
@@ -197,6 +201,7 @@ static od_status pool_run(tg_call *c) {
   OD_TRY(pair(c, "ksize", &kh, &kw));
   OD_TRY(make_window(c, &p, kh, kw));
   OD_TRY(tg_new_out(c, 0, OD_F32, &OD_SHAPE(batch, p.oh, p.ow, p.ch)));
+  OD_TRY(tg_work(c, batch * p.oh * p.ow, (kh < p.h ? kh : p.h) * (kw < p.w ? kw : p.w) * (p.ch + 1)));
   float *out = c->out[0].t.data;
 #pragma omp parallel for if (batch * p.oh * p.ow * p.ch > 1 << 19)
   for (int64_t r = 0; r < batch * p.oh * p.ow; r++) {

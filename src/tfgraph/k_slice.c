@@ -14,7 +14,7 @@ static od_status slice_run(tg_call *c) {
   od_shape s = {.rank = rank};
   tg_strides(&x->shape, si);
   for (int i = 0; i < rank; i++) {
-    if (size[i] == -1) size[i] = x->shape.dim[i] - begin[i];
+    if (size[i] == -1 && begin[i] >= 0) size[i] = x->shape.dim[i] - begin[i];
     if (begin[i] < 0 || size[i] < 0 || begin[i] > x->shape.dim[i] || size[i] > x->shape.dim[i] - begin[i])
       return tg_fail(c, "from %lld, %lld long, of a dimension of %lld", (long long)begin[i], (long long)size[i],
                      (long long)x->shape.dim[i]);
@@ -29,9 +29,13 @@ static od_status slice_run(tg_call *c) {
 }
 
 /* One dimension of a strided slice: where it begins and how many elements it has. */
-static od_status strided_range(const tg_call *c, int64_t dim, int64_t *begin, int64_t end, int64_t step,
+static od_status strided_range(const tg_call *c, int64_t dim, int64_t *begin, int64_t end, int64_t *stride,
                                bool open_begin, bool open_end, int64_t *count) {
-  if (step == 0) return tg_fail(c, "a step of 0");
+  if (*stride == 0) return tg_fail(c, "a step of 0");
+  /* longer than the dimension is as good as any */
+  if (*stride > dim) *stride = dim + 1;
+  if (*stride < -dim) *stride = -dim - 1;
+  int64_t step = *stride;
   int64_t low = step > 0 ? 0 : -1, high = step > 0 ? dim : dim - 1;
   int64_t b = *begin < 0 ? *begin + dim : *begin, e = end < 0 ? end + dim : end;
   b = open_begin ? (step > 0 ? 0 : dim - 1) : b < low ? low : b > high ? high : b;
@@ -91,7 +95,7 @@ static od_status strided_slice_run(tg_call *c) {
       at += b * own[axis++];
       continue;
     }
-    OD_TRY(strided_range(c, d, &begin[i], end[i], step[i], begin_mask >> i & 1, end_mask >> i & 1, &count));
+    OD_TRY(strided_range(c, d, &begin[i], end[i], &step[i], begin_mask >> i & 1, end_mask >> i & 1, &count));
     if (s.rank == OD_MAX_RANK) return tg_fail(c, "rank above %d", OD_MAX_RANK);
     if (count) at += begin[i] * own[axis];
     si[s.rank] = own[axis++] * step[i];
@@ -294,7 +298,10 @@ static od_status space_batch_run(tg_call *c) {
   int n;
   OD_TRY(block_inputs(c, block, edges, &n));
   if (x->dtype == OD_STRING) return tg_unsupported(c, OD_STRING);
-  for (int i = 0; i < n; i++) blocks *= block[i];
+  for (int i = 0; i < n; i++) {
+    blocks *= block[i];
+    if (blocks > 1 << 20) return tg_fail(c, "blocks of %lld", (long long)blocks);
+  }
   od_shape s = x->shape;
   if (back && batch % blocks)
     return tg_fail(c, "a batch of %lld for blocks of %lld", (long long)batch, (long long)blocks);

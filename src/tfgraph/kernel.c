@@ -23,7 +23,13 @@ od_status tg_new_out(tg_call *c, int i, od_dtype dtype, const od_shape *shape) {
   return od_fail_context(tg_value_new(c->graph, &c->out[i], dtype, shape), "node %s (%s)", c->node->name, c->node->op);
 }
 
+od_status tg_work(const tg_call *c, int64_t a, int64_t b) {
+  return od_fail_context(tg_charge(c->graph, a > 0 ? a : 1, b > 0 ? b : 1), "node %s (%s)", c->node->name, c->node->op);
+}
+
 od_status tg_share_out(tg_call *c, int i, int k, const od_shape *shape) {
+  int64_t cells;
+  if (shape) OD_TRY(od_fail_context(tg_cells(&cells, shape), "node %s (%s)", c->node->name, c->node->op));
   c->out[i] = tg_value_share(c->in[k]);
   if (shape) c->out[i].t.shape = *shape;
   return OD_OK;
@@ -96,10 +102,15 @@ od_status tg_copy_elements(od_dtype dtype, void *to, const void *from, int64_t n
   return OD_OK;
 }
 
+enum { WINDOW_MAX = 1 << 20 };
+
 od_status tg_window(const tg_call *c, int axis, int64_t in, int64_t filter, int64_t stride, int64_t dilation,
                     int64_t *out, int64_t *before) {
-  int64_t reach = (filter - 1) * dilation + 1;
   if (filter < 1 || stride < 1 || dilation < 1) return tg_fail(c, "filter, strides and dilations must be positive");
+  if (filter > WINDOW_MAX || stride > WINDOW_MAX || dilation > WINDOW_MAX || in > (int64_t)1 << 48)
+    return tg_fail(c, "a window of %lld every %lld pixels with dilation %lld", (long long)filter, (long long)stride,
+                   (long long)dilation);
+  int64_t reach = (filter - 1) * dilation + 1;
   if (tg_attr_is(c->node, "padding", "SAME")) {
     *out = (in + stride - 1) / stride;
     int64_t pad = (*out - 1) * stride + reach - in;
@@ -112,8 +123,9 @@ od_status tg_window(const tg_call *c, int axis, int64_t in, int64_t filter, int6
     if (tg_attr_ints(c->node, "explicit_paddings", p, 8) != 8)
       return tg_fail(c, "explicit_paddings must hold 8 numbers");
     *before = p[2 + 2 * axis];
+    if (p[2 + 2 * axis] < 0 || p[3 + 2 * axis] < 0 || p[2 + 2 * axis] > WINDOW_MAX || p[3 + 2 * axis] > WINDOW_MAX)
+      return tg_fail(c, "a negative padding, or an impossible one");
     int64_t padded = in + p[2 + 2 * axis] + p[3 + 2 * axis];
-    if (p[2 + 2 * axis] < 0 || p[3 + 2 * axis] < 0) return tg_fail(c, "negative padding");
     *out = padded >= reach ? (padded - reach) / stride + 1 : 0;
   } else {
     return tg_fail(c, "padding must be SAME, VALID or EXPLICIT");

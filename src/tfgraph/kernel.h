@@ -35,6 +35,8 @@ od_status tg_fail(const tg_call *c, const char *format, ...) OD_PRINTF(2, 3);
 
 static inline const od_tensor *tg_in(const tg_call *c, int i) { return &c->in[i]->t; }
 OD_MUST_CHECK od_status tg_new_out(tg_call *c, int i, od_dtype dtype, const od_shape *shape);
+/* The kernel takes a * b steps (0 counts as 1) beyond one for each element of its inputs and outputs. */
+OD_MUST_CHECK od_status tg_work(const tg_call *c, int64_t a, int64_t b);
 /* Output i is input k's memory, under another shape of as many elements (NULL: its own). */
 OD_MUST_CHECK od_status tg_share_out(tg_call *c, int i, int k, const od_shape *shape);
 /* Input k as a list of integers (int32 or int64, rank 0 or 1), at most max of them. */

@@ -256,7 +256,7 @@ od_status od_tfgraph_parse(od_tfgraph **out, od_view bytes, const char *name) {
   od_status st;
   *out = NULL;
   OD_TRY(od_new(&g, 1, sizeof *g));
-  od_tfgraph_limit(g, (size_t)1 << 34, 10000000);
+  od_tfgraph_limit(g, (size_t)1 << 34, 10000000, INT64_MAX);
   if (!(g->path = od_strdup(name))) OD_GO(st, OD_ENOMEM);
   OD_GO(st, od_arena_new(&g->arena));
   OD_GO(st, od_map_new(&g->by_name));
@@ -318,9 +318,10 @@ void od_tfgraph_free(od_tfgraph *g) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------- questions */
-void od_tfgraph_limit(od_tfgraph *g, size_t value_bytes, int64_t rounds) {
+void od_tfgraph_limit(od_tfgraph *g, size_t value_bytes, int64_t rounds, int64_t work) {
   g->max_bytes = value_bytes;
   g->max_rounds = rounds;
+  g->max_work = work;
 }
 
 const char *od_tfgraph_path(const od_tfgraph *g) { return g->path; }

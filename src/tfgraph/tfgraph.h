@@ -60,9 +60,10 @@ typedef struct {
 OD_MUST_CHECK od_status od_tfgraph_run(od_tfgraph *g, const od_tfgraph_feed *feeds, int n_feeds,
                                        const char *const *fetches, int n_fetches, od_tensor *fetched);
 
-/* For files nobody vouches for: the largest value in bytes (otherwise 16 GiB) and the most rounds of a loop (otherwise ten
- * million) of later runs; beyond them a run fails with OD_EDATA. */
-void od_tfgraph_limit(od_tfgraph *g, size_t value_bytes, int64_t rounds);
+/* For files nobody vouches for: the largest value in bytes (otherwise 16 GiB), the most rounds of a loop (otherwise ten
+ * million) and the most work of later runs; beyond them a run fails with OD_EDATA. Work is counted in elements read, written
+ * or multiplied, over all nodes and rounds of a run, an empty dimension as one element; INT64_MAX (otherwise): unlimited. */
+void od_tfgraph_limit(od_tfgraph *g, size_t value_bytes, int64_t rounds, int64_t work);
 
 /* Checks every node of the file as a run checks those it needs: op, attributes, number of inputs. TensorFlow refuses a file for
  * any of its nodes, also those that no fetch needs. */

@@ -61,15 +61,57 @@ tg_value tg_value_share(const tg_value *v) {
   return *v;
 }
 
+od_status tg_cells(int64_t *out, const od_shape *s) {
+  const int64_t most = (int64_t)1 << 48;
+  *out = 1;
+  for (int i = 0; i < s->rank; i++) {
+    int64_t d = s->dim[i] ? s->dim[i] : 1;
+    if (d < 0 || d > most / *out) {
+      char text[OD_SHAPE_TEXT];
+      return od_fail(OD_EDATA, "impossible tensor shape %s", od_shape_text(text, s));
+    }
+    *out *= d;
+  }
+  return OD_OK;
+}
+
+od_status tg_charge(od_tfgraph *g, int64_t a, int64_t b) {
+  if (g->max_work == INT64_MAX) return OD_OK;
+  int64_t left = g->max_work - g->work;
+  if (b > 0 && a > left / b)
+    return od_fail(OD_EDATA, "a run of more than %lld steps, which is the limit", (long long)g->max_work);
+  g->work += a * b;
+  return OD_OK;
+}
+
+od_status tg_charge_value(od_tfgraph *g, const tg_value *v) {
+  int64_t cells;
+  if (g->max_work == INT64_MAX || v->dead || v->array) return OD_OK;
+  OD_TRY(tg_cells(&cells, &v->t.shape));
+  OD_TRY(tg_charge(g, cells, 1));
+  const od_bytes *b = v->t.data;
+  for (int64_t i = 0, n = v->t.dtype == OD_STRING ? od_tensor_size(&v->t) : 0; i < n; i++)
+    OD_TRY(tg_charge(g, (int64_t)b[i].size, 1));
+  return OD_OK;
+}
+
+od_status tg_check_bytes(const od_tfgraph *g, const od_shape *shape, od_dtype dtype) {
+  size_t bytes;
+  char text[OD_SHAPE_TEXT];
+  OD_TRY(od_shape_bytes(&bytes, shape, dtype));
+  if (bytes <= g->max_bytes) return OD_OK;
+  return od_fail(OD_EDATA, "a tensor %s of %s: %zu bytes, at most %zu are allowed", od_shape_text(text, shape),
+                 od_dtype_name(dtype), bytes, g->max_bytes);
+}
+
 od_status tg_value_new(od_tfgraph *g, tg_value *out, od_dtype dtype, const od_shape *shape) {
   size_t bytes, have = 0;
+  int64_t cells;
   *out = (tg_value){.t = {dtype, *shape, NULL}};
-  OD_TRY(od_shape_bytes(&bytes, shape, dtype));
-  if (bytes > g->max_bytes) {
-    char text[OD_SHAPE_TEXT];
-    return od_fail(OD_EDATA, "a tensor %s of %s: %zu bytes, at most %zu are allowed", od_shape_text(text, shape),
-                   od_dtype_name(dtype), bytes, g->max_bytes);
-  }
+  OD_TRY(tg_check_bytes(g, shape, dtype));
+  OD_TRY(tg_cells(&cells, shape));
+  OD_TRY(tg_charge(g, cells, 1));
+  bytes = (size_t)od_shape_size(shape) * od_dtype_size(dtype);
   tg_buf *buf;
   OD_TRY(od_new(&buf, 1, sizeof *buf));
   void *data = dtype != OD_STRING && bytes >= POOLED ? pool_take(g, bytes, &have) : NULL;
@@ -106,6 +148,13 @@ od_status tg_constant(od_tfgraph *g, tg_node *n, tg_value *out) {
       if (od_wire_is(&f, 8, OD_WIRE_BYTES)) tensor = f.bytes;
   }
   if (!tensor.data) return od_fail(OD_EDATA, "%s (Const) has no value", n->name);
+  od_dtype dtype;
+  od_shape shape;
+  int64_t cells;
+  /* before memory is asked for: a few bytes of file may stand for one value repeated */
+  OD_TRY(od_fail_context(tg_parse_tensor_type(&dtype, &shape, tensor), "%s (Const)", n->name));
+  OD_TRY(od_fail_context(tg_check_bytes(g, &shape, dtype), "%s (Const)", n->name));
+  OD_TRY(od_fail_context(tg_cells(&cells, &shape), "%s (Const)", n->name));
   OD_TRY(od_fail_context(tg_parse_tensor(out, tensor, true), "%s (Const)", n->name));
   if (tg_attr_type(n, "dtype") != od_dtype_tf(out->t.dtype)) {
     od_status st = od_fail(OD_EDATA, "%s (Const): its attribute dtype is not its value's %s", n->name,

@@ -1,5 +1,5 @@
 /* Fuzz target: any bytes as a GraphDef or SavedModel, opened, checked, and run: its inputs are fed with small tensors of the type
- * and shape it asks for, its outputs fetched, under limits of memory and rounds. */
+ * and shape it asks for, its outputs fetched, under limits of memory, rounds and work. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   int n_feeds = 0, n_fetches = 0;
   if (od_tfgraph_parse(&g, (od_view){data, size}, "fuzz") != OD_OK) return 0;
   (void)!od_tfgraph_check(g);
-  od_tfgraph_limit(g, 1 << 16, 20);
+  od_tfgraph_limit(g, 1 << 16, 20, 1 << 21);
   for (size_t i = 0; i < PORTS && od_tfgraph_input(g, i); i++)
     n_feeds += make_feed(&feeds[n_feeds], od_tfgraph_input(g, i));
   for (size_t i = 0; i < PORTS && od_tfgraph_output(g, i); i++) fetches[n_fetches++] = od_tfgraph_output(g, i)->tensor;

@@ -79,11 +79,47 @@ static void loops_nest(void **state) {
   od_tfgraph *g = open_built(t, &bytes);
   CHECK_OK(od_tfgraph_check(g));
   for (int32_t n = 0; n < 7; n++) run_nested(g, n);
-  od_tfgraph_limit(g, 1 << 20, 3);
+  od_tfgraph_limit(g, 1 << 20, 3, INT64_MAX);
   int32_t n = 10;
   od_tensor got;
   od_tfgraph_feed feeds[] = {{"n", {OD_I32, OD_SCALAR, &n}}, {"x", {OD_I32, OD_SCALAR, &n}}};
   CHECK_FAILS(od_tfgraph_run(g, feeds, 2, (const char *const[]){"result"}, 1, &got), OD_EDATA, "does not end");
+  od_tfgraph_free(g);
+  od_str_free(&bytes);
+}
+
+/* Nothing to store and four thousand million pixels to walk; many small products in a loop: both end at the limit of work. */
+static void work_is_bounded(void **state) {
+  (void)state;
+  od_tf *t;
+  od_str bytes = OD_STR_INIT;
+  od_tensor got;
+  CHECK_OK(od_tf_new(&t));
+  const char *x = placeholder(t, "x", OD_F32, OD_SHAPE(1, 1, 1, -1));
+  const char *size = od_tf_const_i32s(t, "size", (const int32_t[]){65536, 65536}, 2);
+  od_tf_add(t, "ResizeBilinear", "result", OD_TF_INPUTS(x, size));
+  od_tf_attr_type(t, "T", OD_F32);
+  od_tfgraph *g = open_built(t, &bytes);
+  od_tfgraph_limit(g, 1 << 16, 20, 1 << 20);
+  float nothing = 0;
+  od_tfgraph_feed feeds[] = {{"x", {OD_F32, OD_SHAPE(1, 1, 1, 0), &nothing}}};
+  CHECK_FAILS(od_tfgraph_run(g, feeds, 1, (const char *const[]){"result"}, 1, &got), OD_EDATA, "which is the limit");
+  od_tfgraph_free(g);
+  od_str_free(&bytes);
+
+  CHECK_OK(od_tf_new(&t));
+  build_nested(t);
+  g = open_built(t, &bytes);
+  int32_t n = 40;
+  od_tfgraph_feed ints[] = {{"n", {OD_I32, OD_SCALAR, &n}}, {"x", {OD_I32, OD_SCALAR, &n}}};
+  od_tfgraph_limit(g, 1 << 16, 50, 1 << 20);
+  CHECK_OK(od_tfgraph_run(g, ints, 2, (const char *const[]){"result"}, 1, &got));
+  od_tensor_free(&got);
+  /* each run begins anew */
+  CHECK_OK(od_tfgraph_run(g, ints, 2, (const char *const[]){"result"}, 1, &got));
+  od_tensor_free(&got);
+  od_tfgraph_limit(g, 1 << 16, 50, 1 << 14);
+  CHECK_FAILS(od_tfgraph_run(g, ints, 2, (const char *const[]){"result"}, 1, &got), OD_EDATA, "which is the limit");
   od_tfgraph_free(g);
   od_str_free(&bytes);
 }
@@ -231,7 +267,7 @@ static void try_bytes(const uint8_t *data, size_t size) {
     int32_t n = 3;
     od_tensor got;
     od_tfgraph_feed feeds[] = {{"n", {OD_I32, OD_SCALAR, &n}}, {"x", {OD_I32, OD_SCALAR, &n}}};
-    od_tfgraph_limit(g, 1 << 16, 50);
+    od_tfgraph_limit(g, 1 << 16, 50, 1 << 22);
     if (od_tfgraph_run(g, feeds, 2, (const char *const[]){"result"}, 1, &got) == OD_OK)
       od_tensor_free(&got);
     else
@@ -332,6 +368,7 @@ static void memory_runs_short(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(loops_nest),
+      cmocka_unit_test(work_is_bounded),
       cmocka_unit_test(bytes_are_deterministic),
       cmocka_unit_test(branches),
       cmocka_unit_test(any_tensor_may_be_fed),

@@ -39,4 +39,5 @@ save('gather',lambda: tf.gather(tf.unstack(P(3,4))[1],[0,2])+tf.cast(tf.size(P(2
 save('ex',lambda: tf.image.decode_jpeg(tf.parse_single_example(tf.placeholder(tf.string,[]),{'image/encoded':tf.FixedLenFeature([],tf.string,'')})['image/encoded'],3))
 save('stb',lambda: tf.batch_to_space_nd(tf.space_to_batch_nd(P(1,4,4,2),[2,2],[[0,0],[0,0]]),[2,2],[[0,0],[0,0]]))
 save('onehot',lambda: tf.one_hot(tf.argmax(P(2,3),1),3))
+save('empty',lambda: tf.image.resize_bilinear(P(1,1,1,0),[60000,60000]))
 save('bn',lambda: tf.nn.fused_batch_norm(P(1,3,3,2),[1.,1.],[0.,0.],[0.,0.],[1.,1.],is_training=False)[0])
