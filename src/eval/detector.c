@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "io/bundle.h"
+#include "model/parts.h"
+#include "ops/math.h"
 #include "train/restore.h"
 
 enum { FEEDS_MAX = 6, N_DETECTION_FETCHES = 4 };
@@ -23,6 +25,19 @@ struct od_detector {
   size_t classes_cap;
 };
 
+/* The sum of all terms, as one more loss. */
+static od_status add_regularization(od_detector *d) {
+  size_t n = 0;
+  od_value *terms;
+  while (od_collected(d->graph, "regularization", n, NULL, &(od_value){0})) n++;
+  if (n == 0) return OD_OK;
+  terms = od_arena_alloc(od_graph_arena(d->graph), n * sizeof *terms);
+  if (!terms) return OD_ENOMEM;
+  for (size_t i = 0; i < n; i++) (void)od_collected(d->graph, "regularization", i, NULL, &terms[i]);
+  od_named_add(d->graph, &d->model.losses, "Loss/regularization_loss", n == 1 ? terms[0] : od_add_n(d->graph, terms, (int)n));
+  return od_graph_check(d->graph);
+}
+
 static od_status build(od_detector *d) {
   od_graph *g = d->graph;
   int64_t k = od_model_num_classes(d->options.model);
@@ -40,6 +55,7 @@ static od_status build(od_detector *d) {
     d->n_feeds = FEEDS_MAX;
   }
   OD_TRY(od_model_build(&d->model, g, d->options.model, &spec));
+  if (d->options.losses && d->options.regularization) OD_TRY(add_regularization(d));
   (void)od_variable_slot(g, "global_step", OD_I64, OD_SCALAR, (od_init){0});
   OD_TRY(od_graph_check(g));
   int n = 0;

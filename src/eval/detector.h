@@ -12,6 +12,7 @@ typedef struct {
   const od_pb_model *model; /* borrowed for the detector's life */
   bool averages;            /* moving averages instead of the trained weights */
   bool losses;              /* groundtruth will be fed and losses wanted (evaluation) */
+  bool regularization;      /* among them Loss/regularization_loss, where the model has such terms */
   od_engine_options engine;
 } od_detector_options;
 

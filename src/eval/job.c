@@ -10,6 +10,7 @@
 #include "eval/pictures.h"
 #include "eval/table.h"
 #include "io/event.h"
+#include "train/schedule.h"
 
 struct od_eval_job {
   od_eval_job_options o;
@@ -25,6 +26,7 @@ struct od_eval_job {
   od_metric *metrics;
   size_t n_metrics;
   double seconds_per_picture;
+  od_schedule schedule; /* model_main, when there is an optimizer: what the rate is at a step */
 };
 
 /* --------------------------------------------------------------------------------------------------------------- setup */
@@ -72,7 +74,10 @@ od_status od_eval_job_new(od_eval_job **out, const od_eval_job_options *o) {
   OD_GO(st, od_arena_new(&j->options));
   OD_GO(st, load_labels(j));
   OD_GO(st, make_evaluator(&probe, j)); /* wrong metric names are told now, not after an hour of training */
-  od_detector_options d = {.model = o->pipeline->config->model, .averages = j->config->use_moving_averages, .losses = true, .engine = o->engine};
+  const od_pb_train *train = OD_SET(o->pipeline->config->train_config, TrainConfig);
+  od_detector_options d = {.model = o->pipeline->config->model, .averages = j->config->use_moving_averages, .losses = true,
+                           .regularization = o->style == OD_EVAL_MODEL_MAIN && train->add_regularization_loss, .engine = o->engine};
+  if (o->style == OD_EVAL_MODEL_MAIN && train->optimizer) OD_GO(st, od_schedule_from_optimizer(&j->schedule, train->optimizer, NULL));
   OD_GO(st, od_detector_new(&j->detector, &d));
   OD_GO(st, od_eval_pictures_new(&j->pictures, j->config, j->labels, o->eval_dir, o->style, o->reporter));
   st = od_arena_new(&j->tags);
@@ -95,6 +100,7 @@ void od_eval_job_free(od_eval_job *j) {
   od_label_map_free(j->labels);
   od_arena_free(j->options);
   od_arena_free(j->tags);
+  od_schedule_free(&j->schedule);
   od_free(j->metrics);
   od_free(j);
 }
@@ -183,13 +189,24 @@ static od_status walk(pass *p, od_eval_job *j) {
   return od_eval_finish(p->evaluator);
 }
 
+/* What the original's estimator says besides: the sum of all losses under both its names, the learning rate of the step. */
+static void add_estimator_figures(od_eval_job *j, const pass *p, int64_t step) {
+  const od_named_list *names = od_detector_loss_names(j->detector);
+  double total = 0;
+  for (int i = 0; i < names->n; i++) total += p->losses[i] / (double)p->batches;
+  j->metrics[j->n_metrics++] = (od_metric){"Loss/total_loss", total};
+  if (OD_SET(j->o.pipeline->config->train_config, TrainConfig)->optimizer)
+    j->metrics[j->n_metrics++] = (od_metric){"learning_rate", (double)od_schedule_rate(&j->schedule, step)};
+  j->metrics[j->n_metrics++] = (od_metric){"loss", total};
+}
+
 /* Metrics and mean losses with their tags, kept until the next run. */
-static od_status collect(od_eval_job *j, const pass *p) {
+static od_status collect(od_eval_job *j, const pass *p, int64_t step) {
   const od_named_list *names = od_detector_loss_names(j->detector);
   size_t n = od_eval_metric_count(p->evaluator);
   od_arena_reset(j->tags);
   od_free(j->metrics);
-  OD_TRY(od_new(&j->metrics, n + (size_t)names->n + 1, sizeof *j->metrics));
+  OD_TRY(od_new(&j->metrics, n + (size_t)names->n + 4, sizeof *j->metrics));
   j->n_metrics = 0;
   for (size_t i = 0; i < n; i++) {
     const od_metric *m = &od_eval_metrics(p->evaluator)[i];
@@ -202,12 +219,14 @@ static od_status collect(od_eval_job *j, const pass *p) {
     if (!tag) return OD_ENOMEM;
     j->metrics[j->n_metrics++] = (od_metric){tag, p->losses[i] / (double)p->batches};
   }
+  if (j->o.style == OD_EVAL_MODEL_MAIN) add_estimator_figures(j, p, step);
   return OD_OK;
 }
 
-static od_status publish(od_eval_job *j, pass *p, int64_t step) {
+static od_status publish(od_eval_job *j, pass *p, const char *checkpoint, int64_t step) {
   for (size_t i = 0; i < j->n_metrics; i++)
     if (!isnan(j->metrics[i].value)) od_summary_add_scalar(&p->summary, j->metrics[i].tag, j->metrics[i].value);
+  if (j->o.style == OD_EVAL_MODEL_MAIN) od_summary_add_text(&p->summary, "checkpoint_path", checkpoint);
   OD_TRY(od_str_check(&p->summary));
   if (!j->events) OD_TRY(od_event_writer_open(&j->events, j->o.eval_dir, NULL, 0));
   OD_TRY(od_event_write_summary(j->events, step, 0, &p->summary));
@@ -231,9 +250,9 @@ od_status od_eval_job_run(od_eval_job *j, const char *checkpoint, int64_t *step)
   OD_GO(st, open_input(p, j));
   od_eval_pictures_begin(j->pictures);
   OD_GO(st, walk(p, j));
-  OD_GO(st, collect(j, p));
+  OD_GO(st, collect(j, p, at));
   OD_GO(st, od_eval_pictures_charts(j->pictures, &p->summary, p->evaluator));
-  st = publish(j, p, at);
+  st = publish(j, p, checkpoint, at);
   if (p->pictures) j->seconds_per_picture = (od_now() - start) / (double)p->pictures;
 done:
   od_input_free(p->input);

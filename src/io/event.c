@@ -153,6 +153,18 @@ void od_summary_add_image(od_str *summary, const char *tag, int height, int widt
   od_wire_end(summary, v);
 }
 
+void od_summary_add_text(od_str *summary, const char *tag, const char *text) {
+  enum { DT_STRING = 7 };
+  size_t v = od_wire_begin(summary, 1);
+  od_wire_put_text(summary, 1, tag);
+  size_t tensor = od_wire_begin(summary, 8);
+  od_wire_put_varint(summary, 1, DT_STRING);
+  od_wire_end(summary, od_wire_begin(summary, 2)); /* a scalar's shape */
+  od_wire_put_text(summary, 8, text);
+  od_wire_end(summary, tensor);
+  od_wire_end(summary, v);
+}
+
 /* TensorFlow's default limits (tsl/lib/histogram): 1e-12 * 1.1^k below 1e20 and the largest double, mirrored, and zero. Made by
  * repeated multiplication as there, so that they are the same doubles. */
 enum { MAX_LIMITS = 1600 };

@@ -41,6 +41,8 @@ void od_summary_add_scalar(od_str *summary, const char *tag, double value);
 /* A PNG. With only_encoded the sizes are left out, as the legacy evaluation does. channels: 1 grey, 3 RGB, 4 RGBA. */
 void od_summary_add_image(od_str *summary, const char *tag, int height, int width, int channels, od_view png,
                           bool only_encoded);
+/* A text, as a string tensor. */
+void od_summary_add_text(od_str *summary, const char *tag, const char *text);
 /* A histogram of n numbers in TensorFlow's buckets (1e-12 to 1e20 by tenths, both signs, zero between). OD_ENUMERIC naming tag and
  * index when one is not finite, as TensorFlow refuses it. */
 OD_MUST_CHECK od_status od_summary_add_histogram(od_str *summary, const char *tag, const float *values, size_t n);
