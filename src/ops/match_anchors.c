@@ -1,6 +1,5 @@
 /* match_anchors: which groundtruth box each anchor learns (ops/box/matcher.h: the original's ArgMaxMatcher and greedy
  * bipartite matcher). int32, so no gradient. */
-#include "base/mem.h"
 #include "ops/common.h"
 #include "ops/detect.h"
 #include "ops/detect_shape.h"
@@ -59,28 +58,33 @@ typedef struct {
   float *anchors;  /* [A,4] */
   int32_t *match;  /* [A] */
   uint8_t *forced; /* [G]: weight above 0 */
+  od_work work;
 } room;
 
 static od_status match_image(int32_t *match, const od_assigner *how, const room *r, const float *anchors, int64_t a,
                              const float *valid, const float *boxes, const float *weights, int64_t n,
                              const float *classes, int64_t n_classes) {
   for (int64_t i = 0; i < n; i++) r->forced[i] = weights[i] > 0;
-  if (!valid) return od_match_boxes(match, how, boxes, classes, n_classes, r->forced, n, anchors, a);
+  if (!valid) return od_match_boxes(match, how, boxes, classes, n_classes, r->forced, n, anchors, a, r->work);
   int64_t m = 0;
   for (int64_t i = 0; i < a; i++) {
     if (valid[i] == 0) continue;
     for (int k = 0; k < 4; k++) r->anchors[4 * m + k] = anchors[4 * i + k];
     m++;
   }
-  OD_TRY(od_match_boxes(r->match, how, boxes, classes, n_classes, r->forced, n, r->anchors, m));
+  OD_TRY(od_match_boxes(r->match, how, boxes, classes, n_classes, r->forced, n, r->anchors, m, r->work));
   m = 0;
   for (int64_t i = 0; i < a; i++) match[i] = valid[i] == 0 ? OD_IGNORED : r->match[m++];
   return OD_OK;
 }
 
+static size_t bytes_of(const od_match_params *p, int64_t a, int64_t g) {
+  const od_assigner how = assigner_of(p);
+  return od_work_bytes(a, 4 * sizeof(float)) + od_work_bytes(a, sizeof(int32_t)) + od_work_bytes(g, 1) +
+         od_match_work(&how.matcher, g, a);
+}
 static size_t scratch(const od_infer *c) {
-  int64_t a = c->out[0].shape.dim[1], g = c->in[BOXES].shape.dim[1];
-  return (size_t)a * (4 * sizeof(float) + sizeof(int32_t)) + (size_t)g + 1;
+  return bytes_of(c->params, c->out[0].shape.dim[1], c->in[BOXES].shape.dim[1]);
 }
 
 static od_status ref(const od_call *c) {
@@ -91,9 +95,10 @@ static od_status ref(const od_call *c) {
   const float *classes = c->in[CLASSES].data, *valid = c->in[VALID].data;
   const int32_t *count = c->in[COUNT].data;
   bool own = c->in[ANCHORS].shape.rank == 3, own_valid = valid && c->in[VALID].shape.rank == 2;
-  room r = {.anchors = c->scratch};
-  r.match = (int32_t *)(void *)(r.anchors + 4 * a);
-  r.forced = (uint8_t *)(void *)(r.match + a);
+  room r = {.work = {c->scratch, bytes_of(c->params, a, g)}};
+  r.anchors = od_work_take(&r.work, a, 4 * sizeof(float));
+  r.match = od_work_take(&r.work, a, sizeof *r.match);
+  r.forced = od_work_take(&r.work, g, 1);
   for (int64_t i = 0; i < b; i++) {
     int64_t n = count[i];
     if (n < 0 || n > g)

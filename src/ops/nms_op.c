@@ -2,7 +2,6 @@
  * (ops/box/nms.h; odapi 5.4). The TensorFlow form stands in nms_tf.c. */
 #include <string.h>
 
-#include "base/mem.h"
 #include "ops/box/nms.h"
 #include "ops/detect.h"
 #include "ops/detect_shape.h"
@@ -52,11 +51,17 @@ static od_status infer(const od_infer *c) {
   return OD_OK;
 }
 
-/* Integers of the plain function: index [B,M], count [B]; windows [B,4]. */
-static size_t scratch(const od_infer *c) {
-  const od_nms_params *p = c->params;
-  return (size_t)c->in[SCORES].shape.dim[0] * ((size_t)p->max_total + 5) * 4 + 4;
+static od_nms_options options_of(const od_nms_params *p) {
+  return (od_nms_options){p->score_threshold, p->iou_threshold,  p->max_per_class,           p->max_total,
+                          p->soft_nms_sigma,  p->class_agnostic, p->change_coordinate_frame, p->static_shapes};
 }
+
+/* Integers of the plain function: index [B,M], count [B]; windows [B,4]; and its own work. */
+static size_t bytes_of(const od_nms_params *p, const od_shape *scores) {
+  const od_nms_options o = options_of(p);
+  return od_work_bytes(scores->dim[0], ((size_t)o.max_total + 5) * 4) + od_nms_image_work(&o, scores->dim[1], scores->dim[2]);
+}
+static size_t scratch(const od_infer *c) { return bytes_of(c->params, &c->in[SCORES].shape); }
 
 /* One window for all images becomes one each. */
 static const float *windows(float *room, const od_tensor *w, int64_t b) {
@@ -67,15 +72,15 @@ static const float *windows(float *room, const od_tensor *w, int64_t b) {
 
 static od_status ref(const od_call *c) {
   const od_nms_params *p = c->params;
-  od_nms_options o = {p->score_threshold, p->iou_threshold,  p->max_per_class,           p->max_total,
-                      p->soft_nms_sigma,  p->class_agnostic, p->change_coordinate_frame, p->static_shapes};
+  const od_nms_options o = options_of(p);
   int64_t b = c->in[SCORES].shape.dim[0], a = c->in[SCORES].shape.dim[1], m = p->max_total, e = c->out[5].shape.dim[2];
-  int32_t *index = c->scratch, *count = index + b * m;
+  od_work work = {c->scratch, bytes_of(p, &c->in[SCORES].shape)};
+  int32_t *index = od_work_take(&work, b, ((size_t)m + 5) * 4), *count = index + b * m;
   const float *window = windows((float *)(void *)(count + b), &c->in[WINDOW], b), *extra = c->in[EXTRA].data;
   float *num = c->out[3].data, *where = c->out[4].data, *along = c->out[5].data;
   OD_TRY(od_nms_batch(c->out[0].data, c->out[1].data, c->out[2].data, index, count, &o, c->in[BOXES].data,
                       c->in[BOXES].shape.dim[2], c->in[SCORES].data, b, a, c->in[SCORES].shape.dim[2], window,
-                      c->in[COUNT].data));
+                      c->in[COUNT].data, work));
   for (int64_t i = 0; i < b; i++) {
     num[i] = (float)count[i];
     for (int64_t k = 0; k < m; k++) {

@@ -2,7 +2,6 @@
  * that are constant nearly everywhere, so nothing flows back. */
 #include <string.h>
 
-#include "base/mem.h"
 #include "ops/common.h"
 #include "ops/detect.h"
 #include "ops/detect_shape.h"
@@ -42,27 +41,35 @@ static od_status miner_infer(const od_infer *c) {
   return OD_OK;
 }
 
-static size_t miner_scratch(const od_infer *c) { return (size_t)c->in[0].shape.dim[1] * sizeof(int32_t) + 1; }
+static od_miner miner_of(const od_miner_params *p) {
+  return (od_miner){p->num_hard_examples,
+                    p->iou_threshold,
+                    (od_mine_loss)p->loss_type,
+                    p->classification_weight,
+                    p->localization_weight,
+                    p->max_negatives_per_positive,
+                    (int32_t)p->min_negatives_per_image};
+}
+
+static size_t miner_bytes(const od_miner_params *p, int64_t a) {
+  const od_miner how = miner_of(p);
+  return od_work_bytes(a, sizeof(int32_t)) + od_mine_work(&how, a);
+}
+static size_t miner_scratch(const od_infer *c) { return miner_bytes(c->params, c->in[0].shape.dim[1]); }
 
 static od_status miner_ref(const od_call *c) {
-  const od_miner_params *p = c->params;
-  od_miner how = {p->num_hard_examples,
-                  p->iou_threshold,
-                  (od_mine_loss)p->loss_type,
-                  p->classification_weight,
-                  p->localization_weight,
-                  p->max_negatives_per_positive,
-                  (int32_t)p->min_negatives_per_image};
+  const od_miner how = miner_of(c->params);
   int64_t b = c->in[0].shape.dim[0], a = c->in[0].shape.dim[1];
   const float *loc = c->in[0].data, *cls = c->in[1].data, *boxes = c->in[2].data;
   const int32_t *match = c->in[3].data;
   float *mask = c->out[0].data, *n_pos = c->out[1].data, *n_neg = c->out[2].data;
-  int32_t *selected = c->scratch;
+  od_work work = {c->scratch, miner_bytes(c->params, a)};
+  int32_t *selected = od_work_take(&work, a, sizeof *selected);
   memset(mask, 0, (size_t)(b * a) * sizeof *mask);
   for (int64_t i = 0; i < b; i++, loc += a, cls += a, boxes += 4 * a, mask += a) {
     const int32_t *m = match ? match + i * a : NULL;
     int64_t n, positives = 0;
-    OD_TRY(od_mine_hard_examples(selected, &n, NULL, NULL, &how, loc, cls, boxes, m, a));
+    OD_TRY(od_mine_hard_examples(selected, &n, NULL, NULL, &how, loc, cls, boxes, m, a, work));
     for (int64_t k = 0; k < n; k++) {
       mask[selected[k]] = 1;
       positives += m && m[selected[k]] >= 0;
@@ -123,21 +130,23 @@ static od_status sample_infer(const od_infer *c) {
   return OD_OK;
 }
 
-static size_t sample_scratch(const od_infer *c) { return (size_t)c->in[0].shape.dim[1] * 3 + 1; }
+static size_t sample_bytes(int64_t a) { return 3 * od_work_bytes(a, 1) + od_sample_work(a); }
+static size_t sample_scratch(const od_infer *c) { return sample_bytes(c->in[0].shape.dim[1]); }
 
 static od_status sample_ref(const od_call *c) {
   const od_sample_params *p = c->params;
   int64_t b = c->in[0].shape.dim[0], a = c->in[0].shape.dim[1];
   const float *indicator = c->in[0].data, *labels = c->in[1].data;
   float *out = c->out[0].data;
-  uint8_t *chosen = c->scratch, *may = chosen + a, *positive = may + a;
+  od_work work = {c->scratch, sample_bytes(a)};
+  uint8_t *chosen = od_work_take(&work, a, 1), *may = od_work_take(&work, a, 1), *positive = od_work_take(&work, a, 1);
   for (int64_t i = 0; i < b; i++, indicator += a, labels += a, out += a) {
     for (int64_t k = 0; k < a; k++) {
       may[k] = indicator[k] != 0;
       positive[k] = labels[k] != 0;
     }
     OD_TRY(od_sample_balanced(chosen, NULL, may, positive, a, p->size > 0 ? p->size : -1, (double)p->positive_fraction,
-                              od_key_mix(c->key, (uint64_t)i)));
+                              od_key_mix(c->key, (uint64_t)i), work));
     for (int64_t k = 0; k < a; k++) out[k] = chosen[k];
   }
   return OD_OK;

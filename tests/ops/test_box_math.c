@@ -9,6 +9,10 @@
 #include "ops/box/similarity.h"
 #include "ops/box/window.h"
 
+/* Memory for what is computed here; its size is checked against the functions' own in the ops' tests. */
+static _Alignas(OD_ALIGN) char memory[1 << 18];
+#define WORK ((od_work){memory, sizeof memory})
+
 typedef void (*case_fn)(const char *op, json_t *params, json_t *inputs, json_t *outputs);
 
 /* Runs check over the cases of a golden file; returns how many there were. */
@@ -255,7 +259,7 @@ static void check_match(const char *op, json_t *p, json_t *in, json_t *out) {
                      .force_match = json_num_or(p, "force_match_for_each_row", 0) != 0};
   if (json_object_get(in, "valid_rows")) valid = json_floats(json_need(in, "valid_rows"), &v);
   for (size_t i = 0; i < v; i++) flags[i] = valid[i] != 0;
-  CHECK_OK(od_match(match, &rule, sim, valid ? flags : NULL, r, m));
+  CHECK_OK(od_match(match, &rule, sim, valid ? flags : NULL, r, m, WORK));
   for (int64_t i = 0; i < m; i++) got[i] = (float)match[i];
   json_near(json_need(out, "match"), got, 0, 0, op);
   test_free(sim);
@@ -316,9 +320,9 @@ static void matcher_refuses_contradictions(void **state) {
   int32_t match[1];
   const float sim[1] = {0.5f};
   od_matcher m = {.matched = 0.3f, .unmatched = 0.7f};
-  CHECK_FAILS(od_match(match, &m, sim, NULL, 1, 1), OD_EINVAL, "unmatched_threshold 0.7 is above");
+  CHECK_FAILS(od_match(match, &m, sim, NULL, 1, 1, WORK), OD_EINVAL, "unmatched_threshold 0.7 is above");
   m = (od_matcher){.matched = 0.5f, .unmatched = 0.5f, .negatives_between = true};
-  CHECK_FAILS(od_match(match, &m, sim, NULL, 1, 1), OD_EINVAL, "both are 0.5");
+  CHECK_FAILS(od_match(match, &m, sim, NULL, 1, 1, WORK), OD_EINVAL, "both are 0.5");
 }
 
 /* ----------------------------------------------------------------------------------------------------------------- nms */
@@ -330,7 +334,7 @@ static void check_plain_nms(const char *op, json_t *p, json_t *in, json_t *out) 
   int64_t count;
   CHECK_OK(od_nms(selected, kept, &count, boxes, 4, scores, 1, (int64_t)s,
                   (int64_t)json_num(json_need(p, "max_output_size")), (float)json_num(json_need(p, "iou_threshold")),
-                  (float)json_num_or(p, "score_threshold", -INFINITY), (float)json_num_or(p, "soft_nms_sigma", 0)));
+                  (float)json_num_or(p, "score_threshold", -INFINITY), (float)json_num_or(p, "soft_nms_sigma", 0), WORK));
   CHECK((size_t)count == json_array_size(json_need(out, "selected")));
   for (int64_t i = 0; i < count; i++) got[i] = (float)selected[i];
   json_near(json_need(out, "selected"), got, 0, 0, op);
@@ -361,7 +365,7 @@ static void check_image_nms(const char *op, json_t *p, json_t *in, json_t *out) 
   if (clip) window = json_floats(clip, &w);
   od_nms_result r = {out_boxes, out_scores, out_classes, anchor, 0, 0};
   CHECK(od_nms_capacity(&o, n, classes) <= 64);
-  CHECK_OK(od_nms_image(&r, &o, boxes, q, scores, n, classes, window));
+  CHECK_OK(od_nms_image(&r, &o, boxes, q, scores, n, classes, window, WORK));
   CHECK(r.num == (int64_t)json_num(json_need(out, "num")));
   CHECK((size_t)r.rows == json_array_size(json_need(out, "scores")));
   json_near(json_need(out, "boxes"), out_boxes, 1e-7, 2e-7, "boxes");
@@ -382,7 +386,7 @@ static void check_batch_nms(json_t *p, json_t *in, json_t *out) {
   float out_boxes[48], out_scores[12], out_classes[12];
   CHECK(b == 96 && s == 72 && o.max_total == 6);
   CHECK_OK(
-      od_nms_batch(out_boxes, out_scores, out_classes, NULL, num, &o, boxes, 1, scores, 2, 12, 3, windows, num_valid));
+      od_nms_batch(out_boxes, out_scores, out_classes, NULL, num, &o, boxes, 1, scores, 2, 12, 3, windows, num_valid, WORK));
   json_near(json_need(out, "boxes"), out_boxes, 1e-7, 2e-7, "boxes");
   json_near(json_need(out, "scores"), out_scores, 0, 0, "scores");
   json_near(json_need(out, "classes"), out_classes, 0, 0, "classes");
@@ -419,14 +423,14 @@ static void nms_refuses_what_the_original_refuses(void **state) {
   float ob[64], os[16], oc[16];
   od_nms_result r = {ob, os, oc, NULL, 0, 0};
   od_nms_options o = {.iou_threshold = 0.5f, .max_per_class = 4, .max_total = 4, .change_frame = true};
-  CHECK_FAILS(od_nms_image(&r, &o, boxes, 1, scores, 2, 1, NULL), OD_EINVAL, "needs a clip window");
+  CHECK_FAILS(od_nms_image(&r, &o, boxes, 1, scores, 2, 1, NULL, WORK), OD_EINVAL, "needs a clip window");
   o.change_frame = false;
-  CHECK_FAILS(od_nms_image(&r, &o, boxes, 2, scores, 1, 1, NULL), OD_EINVAL, "2 boxes an anchor for 1 classes");
+  CHECK_FAILS(od_nms_image(&r, &o, boxes, 2, scores, 1, 1, NULL, WORK), OD_EINVAL, "2 boxes an anchor for 1 classes");
   o.iou_threshold = 1.5f;
-  CHECK_FAILS(od_nms_image(&r, &o, boxes, 1, scores, 2, 1, NULL), OD_EINVAL, "IoU threshold 1.5");
+  CHECK_FAILS(od_nms_image(&r, &o, boxes, 1, scores, 2, 1, NULL, WORK), OD_EINVAL, "IoU threshold 1.5");
   o = (od_nms_options){
       .iou_threshold = 0.5f, .max_per_class = 4, .max_total = 4, .soft_sigma = 0.5f, .static_shapes = true};
-  CHECK_FAILS(od_nms_image(&r, &o, boxes, 1, scores, 2, 1, NULL), OD_EUNSUPPORTED, "soft_nms_sigma");
+  CHECK_FAILS(od_nms_image(&r, &o, boxes, 1, scores, 2, 1, NULL, WORK), OD_EUNSUPPORTED, "soft_nms_sigma");
 }
 
 /* ------------------------------------------------------------------------------------------------------------ samplers */
@@ -455,7 +459,7 @@ static void check_miner(const char *op, json_t *p, json_t *in, json_t *out) {
   for (int im = 0; im < 2; im++) {
     int64_t count, p_count, n_count;
     CHECK_OK(od_mine_hard_examples(selected, &count, &p_count, &n_count, &m, loc + 8 * im, cls + 8 * im,
-                                   boxes + 32 * im, match + 8 * im, 8));
+                                   boxes + 32 * im, match + 8 * im, 8, WORK));
     pos[im] = (float)p_count;
     neg[im] = (float)n_count;
     for (int64_t i = 0; i < count; i++) {
@@ -494,7 +498,7 @@ static void sampler_balances(void **state) {
     indicator[i] = i % 4 != 0; /* 300 of them */
     positive[i] = i % 4 == 1;  /* 100 of those */
   }
-  CHECK_OK(od_sample_balanced(chosen, &total, indicator, positive, N, 64, 0.25, 7));
+  CHECK_OK(od_sample_balanced(chosen, &total, indicator, positive, N, 64, 0.25, 7, WORK));
   int pos = 0, all = 0, hits[N] = {0};
   for (int i = 0; i < N; i++) {
     if (!chosen[i]) continue;
@@ -503,19 +507,19 @@ static void sampler_balances(void **state) {
     pos += positive[i];
   }
   CHECK(all == 64 && pos == 16 && total == 64);
-  CHECK_OK(od_sample_balanced(again, NULL, indicator, positive, N, 64, 0.25, 7));
+  CHECK_OK(od_sample_balanced(again, NULL, indicator, positive, N, 64, 0.25, 7, WORK));
   CHECK(memcmp(chosen, again, N) == 0);
   /* few positives: negatives fill the rest; too few of both: all */
   for (int i = 0; i < N; i++) positive[i] = i == 1 || i == 2;
-  CHECK_OK(od_sample_balanced(chosen, &total, indicator, positive, N, 64, 0.5, 3));
+  CHECK_OK(od_sample_balanced(chosen, &total, indicator, positive, N, 64, 0.5, 3, WORK));
   CHECK(total == 64 && chosen[1] && chosen[2]);
-  CHECK_OK(od_sample_balanced(chosen, &total, indicator, positive, N, 1000, 0.5, 3));
+  CHECK_OK(od_sample_balanced(chosen, &total, indicator, positive, N, 1000, 0.5, 3, WORK));
   CHECK(total == 300);
-  CHECK_OK(od_sample_balanced(chosen, &total, indicator, positive, N, -1, 0.25, 3));
+  CHECK_OK(od_sample_balanced(chosen, &total, indicator, positive, N, -1, 0.25, 3, WORK));
   CHECK(total == 2 + 6);
   /* every candidate has the same chance: 2000 draws of 62 out of 298 hit each 416 times, standard deviation 18 */
   for (uint64_t k = 0; k < 2000; k++) {
-    CHECK_OK(od_sample_balanced(chosen, NULL, indicator, positive, N, 64, 0.5, od_key_mix(99, k)));
+    CHECK_OK(od_sample_balanced(chosen, NULL, indicator, positive, N, 64, 0.5, od_key_mix(99, k), WORK));
     for (int i = 0; i < N; i++) hits[i] += chosen[i];
   }
   for (int i = 3; i < N; i++)
@@ -536,7 +540,7 @@ static void out_of_memory_is_an_error_and_leaks_nothing(void **state) {
                      .coder = od_box_coder_default()};
     od_targets t = {ct, cw, bt, bw, NULL};
     od_mem_fail_at(n);
-    od_status st = od_nms_image(&r, &o, boxes, 1, scores, 3, 2, NULL);
+    od_status st = od_nms_image(&r, &o, boxes, 1, scores, 3, 2, NULL, WORK);
     if (st == OD_OK) st = od_assign_targets(&t, &a, boxes, 3, boxes, NULL, labels, NULL, 3, background, 2);
     failed = st != OD_OK;
     CHECK(!failed || st == OD_ENOMEM);

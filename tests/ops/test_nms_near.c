@@ -53,7 +53,9 @@ static void test_same_choice(void **state) {
   static float boxes[N * 4], scores[N];
   static int32_t got[N], want[N];
   const float thresholds[] = {0, 0.04f, 0.1f, 0.5f, 0.6f, 0.7f, 0.9f, 0.99f, 1};
+  const od_work work = {od_alloc(od_nms_work(N, N)), od_nms_work(N, N)};
   int64_t suppressed = 0;
+  CHECK(work.at != NULL);
   for (int kind = 0; kind < 8; kind++)
     for (size_t t = 0; t < sizeof thresholds / sizeof *thresholds; t++) {
       od_key key = od_key_mix((od_key)kind + 1, t);
@@ -62,13 +64,14 @@ static void test_same_choice(void **state) {
         scores[i] = floorf(200 * od_rng_f32(key, 100000 + i)) / 200; /* with ties */
       }
       int64_t most = t % 2 ? N : 300, n, m = by_hand(want, boxes, scores, N, most, thresholds[t]);
-      CHECK_OK(od_nms(got, NULL, &n, boxes, 4, scores, 1, N, most, thresholds[t], -INFINITY, 0));
+      CHECK_OK(od_nms(got, NULL, &n, boxes, 4, scores, 1, N, most, thresholds[t], -INFINITY, 0, work));
       if (n != m || memcmp(got, want, (size_t)n * sizeof *got) != 0)
         fail_msg("kind %d, threshold %g: %lld chosen, %lld expected", kind, (double)thresholds[t], (long long)n,
                  (long long)m);
       suppressed += N - n;
     }
   CHECK(suppressed > 10000);
+  od_free(work.at);
 }
 
 int main(void) {

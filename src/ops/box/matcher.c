@@ -45,18 +45,16 @@ static int by_distance(const void *pa, const void *pb) {
 
 /* Greedily the most similar pair of a valid row and an anchor that are both free, until rows or anchors run out. Valid
  * rows are moved to the front first and the results keep that numbering, as in the original. */
-static od_status match_bipartite(int32_t *match, const float *similarity, const uint8_t *valid, int64_t n, int64_t m) {
+static od_status match_bipartite(int32_t *match, const float *similarity, const uint8_t *valid, int64_t n, int64_t m,
+                                 od_work work) {
   all_unmatched(match, m);
-  int64_t *order;
-  pair *pairs = NULL;
-  uint8_t *row_taken = NULL;
-  od_status st = OD_OK;
   size_t cells;
   if (!od_mul_ok(&cells, (size_t)n, (size_t)m))
     return od_fail(OD_EINVAL, "%lld rows and %lld anchors", (long long)n, (long long)m);
-  OD_TRY(od_new(&order, (size_t)n, sizeof *order));
-  OD_GO(st, od_new(&pairs, cells, sizeof *pairs));
-  OD_GO(st, od_new(&row_taken, (size_t)n, 1));
+  int64_t *order = od_work_take(&work, n, sizeof *order);
+  pair *pairs = od_work_take(&work, (int64_t)cells, sizeof *pairs);
+  uint8_t *row_taken = od_work_take(&work, n, 1);
+  memset(row_taken, 0, (size_t)n);
   int64_t front = 0, left = 0;
   for (int pass = 0; pass < 2; pass++)
     for (int64_t i = 0; i < n; i++)
@@ -73,11 +71,7 @@ static od_status match_bipartite(int32_t *match, const float *similarity, const 
     match[column] = (int32_t)row;
     left--;
   }
-done:
-  od_free(order);
-  od_free(pairs);
-  od_free(row_taken);
-  return st;
+  return OD_OK;
 }
 
 /* -------------------------------------------------------------------------------------------------------------- argmax */
@@ -85,16 +79,10 @@ done:
  * gives the similarities of row i [m]. */
 typedef const float *(*row_fn)(void *ctx, int64_t i);
 
-static od_status match_argmax(int32_t *match, const od_matcher *rule, row_fn row, void *ctx, const uint8_t *valid,
-                              int64_t n, int64_t m) {
-  float *best;
-  int64_t *forced;
-  OD_TRY(od_new(&best, (size_t)m, sizeof *best));
-  od_status st = od_new(&forced, (size_t)n, sizeof *forced);
-  if (st != OD_OK) {
-    od_free(best);
-    return st;
-  }
+static void match_argmax(int32_t *match, const od_matcher *rule, row_fn row, void *ctx, const uint8_t *valid, int64_t n,
+                         int64_t m, od_work work) {
+  float *best = od_work_take(&work, m, sizeof *best);
+  int64_t *forced = od_work_take(&work, n, sizeof *forced);
   for (int64_t i = 0; i < n; i++) {
     const float *s = row(ctx, i);
     int64_t top = 0;
@@ -110,9 +98,15 @@ static od_status match_argmax(int32_t *match, const od_matcher *rule, row_fn row
   for (int64_t j = 0; j < m; j++) match[j] = verdict(rule, match[j], best[j]);
   for (int64_t i = n; rule->force_match && m > 0 && i-- > 0;) /* downwards, so that the lowest row has the last word */
     if (!valid || valid[i]) match[forced[i]] = (int32_t)i;
-  od_free(best);
-  od_free(forced);
-  return OD_OK;
+}
+
+size_t od_match_work(const od_matcher *m, int64_t n_rows, int64_t m_anchors) {
+  if (!m->bipartite)
+    return 2 * od_work_bytes(m_anchors, sizeof(float)) + od_work_bytes(n_rows, sizeof(int64_t));
+  size_t cells; /* refused when it runs, if it is no number */
+  if (!od_mul_ok(&cells, (size_t)n_rows, (size_t)m_anchors) || cells > SIZE_MAX / 4 / sizeof(pair)) return 0;
+  return od_work_bytes((int64_t)cells, sizeof(float)) + od_work_bytes((int64_t)cells, sizeof(pair)) +
+         od_work_bytes(n_rows, sizeof(int64_t)) + od_work_bytes(n_rows, 1);
 }
 
 typedef struct {
@@ -126,15 +120,16 @@ static const float *stored_row(void *ctx, int64_t i) {
 }
 
 od_status od_match(int32_t *match, const od_matcher *m, const float *similarity, const uint8_t *valid_rows,
-                   int64_t n_rows, int64_t m_anchors) {
+                   int64_t n_rows, int64_t m_anchors, od_work work) {
   OD_TRY(check(m));
   if (n_rows == 0 || m_anchors == 0) {
     all_unmatched(match, m_anchors);
     return OD_OK;
   }
-  if (m->bipartite) return match_bipartite(match, similarity, valid_rows, n_rows, m_anchors);
+  if (m->bipartite) return match_bipartite(match, similarity, valid_rows, n_rows, m_anchors, work);
   stored s = {similarity, m_anchors};
-  return match_argmax(match, m, stored_row, &s, valid_rows, n_rows, m_anchors);
+  match_argmax(match, m, stored_row, &s, valid_rows, n_rows, m_anchors, work);
+  return OD_OK;
 }
 
 /* --------------------------------------------------------------------------------------------------------------- boxes */
@@ -166,7 +161,8 @@ static const float *computed_row(void *ctx, int64_t i) {
 }
 
 od_status od_match_boxes(int32_t *match, const od_assigner *a, const float *boxes, const float *labels,
-                         int64_t n_labels, const uint8_t *valid_rows, int64_t n, const float *anchors, int64_t m) {
+                         int64_t n_labels, const uint8_t *valid_rows, int64_t n, const float *anchors, int64_t m,
+                         od_work work) {
   OD_TRY(check(&a->matcher));
   if (n == 0 || m == 0) {
     all_unmatched(match, m);
@@ -176,16 +172,13 @@ od_status od_match_boxes(int32_t *match, const od_assigner *a, const float *boxe
   size_t cells;
   if (!od_mul_ok(&cells, a->matcher.bipartite ? (size_t)n : 1, (size_t)m))
     return od_fail(OD_EINVAL, "%lld boxes and %lld anchors", (long long)n, (long long)m);
-  OD_TRY(od_new(&c.row, cells, sizeof *c.row));
-  od_status st;
-  if (a->matcher.bipartite) {
-    for (int64_t i = 0; i < n; i++) similarity_row(c.row + i * m, &c, i);
-    st = match_bipartite(match, c.row, valid_rows, n, m);
-  } else {
-    st = match_argmax(match, &a->matcher, computed_row, &c, valid_rows, n, m);
+  c.row = od_work_take(&work, (int64_t)cells, sizeof *c.row);
+  if (!a->matcher.bipartite) {
+    match_argmax(match, &a->matcher, computed_row, &c, valid_rows, n, m, work);
+    return OD_OK;
   }
-  od_free(c.row);
-  return st;
+  for (int64_t i = 0; i < n; i++) similarity_row(c.row + i * m, &c, i);
+  return match_bipartite(match, c.row, valid_rows, n, m, work);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- targets */
@@ -219,14 +212,17 @@ od_status od_assign_targets(od_targets *out, const od_assigner *a, const float *
     return od_fail(OD_EINVAL, "class targets need labels and the label of background");
   uint8_t *valid = NULL;
   int32_t *match = out->match;
+  od_work work = {NULL, od_match_work(&a->matcher, n, m)};
   od_status st = OD_OK;
+  OD_GO(st, od_new(&work.at, work.left, 1));
   OD_GO(st, od_new(&valid, n ? (size_t)n : 1, 1));
   if (!match) OD_GO(st, od_new(&match, m ? (size_t)m : 1, sizeof *match));
   for (int64_t i = 0; i < n; i++) valid[i] = weights ? weights[i] > 0 : 1;
-  OD_GO(st, od_match_boxes(match, a, boxes, labels, k, valid, n, anchors, m));
+  OD_GO(st, od_match_boxes(match, a, boxes, labels, k, valid, n, anchors, m, work));
   fill_targets(out, a, match, anchors, m, boxes, keypoints, labels, weights, unmatched_label, k);
 done:
   if (match != out->match) od_free(match);
   od_free(valid);
+  od_free(work.at);
   return st;
 }

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "ops/box/coder.h"
+#include "ops/box/work.h"
 
 /* What stands in a match besides the index of a groundtruth row. */
 enum { OD_UNMATCHED = -1, OD_IGNORED = -2 };
@@ -24,7 +25,9 @@ typedef struct {
  * equals; best anchor of a row: the lowest; several rows forcing one anchor: the lowest row. Without rows all are
  * OD_UNMATCHED. OD_EINVAL: thresholds that contradict. */
 OD_MUST_CHECK od_status od_match(int32_t *match, const od_matcher *m, const float *similarity,
-                                 const uint8_t *valid_rows, int64_t n_rows, int64_t m_anchors);
+                                 const uint8_t *valid_rows, int64_t n_rows, int64_t m_anchors, od_work work);
+/* Of od_match and od_match_boxes. */
+size_t od_match_work(const od_matcher *m, int64_t n_rows, int64_t m_anchors);
 
 typedef enum {
   OD_SIMILARITY_IOU,
@@ -45,11 +48,12 @@ typedef struct {
  * unless it must (bipartite). labels [n, k] are read for thresholded IoU only. Same result to the bit. */
 OD_MUST_CHECK od_status od_match_boxes(int32_t *match, const od_assigner *a, const float *boxes, const float *labels,
                                        int64_t n_labels, const uint8_t *valid_rows, int64_t n, const float *anchors,
-                                       int64_t m);
+                                       int64_t m, od_work work);
 
 /* Targets of one image, any of them NULL when not wanted:
  * class_targets [m, k], class_weights [m], box_targets [m, code_size], box_weights [m], match [m].
- * labels [n, k] (background first), unmatched_label [k], weights [n] or NULL = 1; a row of weight 0 is not forced. */
+ * labels [n, k] (background first), unmatched_label [k], weights [n] or NULL = 1; a row of weight 0 is not forced. Takes memory of
+ * its own. */
 typedef struct {
   float *class_targets, *class_weights, *box_targets, *box_weights;
   int32_t *match;

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "ops/box/nms_near.h"
 #include "ops/box/similarity.h"
 #include "ops/box/window.h"
@@ -65,24 +64,27 @@ static void decay(entry *e, const rule *r, const int32_t *selected, int64_t coun
   e->begin = (int32_t)count;
 }
 
+size_t od_nms_work(int64_t n, int64_t max_output) {
+  return od_work_bytes(n, sizeof(entry)) + od_near_work(max_output < n ? max_output : n);
+}
+
 od_status od_nms(int32_t *selected, float *selected_scores, int64_t *count, const float *boxes, int64_t box_stride,
                  const float *scores, int64_t score_stride, int64_t n, int64_t max_output, float iou_threshold,
-                 float score_threshold, float soft_sigma) {
+                 float score_threshold, float soft_sigma, od_work work) {
   *count = 0;
   if (!(iou_threshold >= 0 && iou_threshold <= 1))
     return od_fail(OD_EINVAL, "NMS: IoU threshold %g, between 0 and 1 expected", (double)iou_threshold);
   if (!(soft_sigma >= 0)) return od_fail(OD_EINVAL, "NMS: soft_nms_sigma %g, at least 0 expected", (double)soft_sigma);
   if (n == 0 || max_output <= 0) return OD_OK;
-  entry *heap;
-  OD_TRY(od_new(&heap, (size_t)n, sizeof *heap));
+  entry *heap = od_work_take(&work, n, sizeof *heap);
   rule r = {boxes, box_stride, iou_threshold, score_threshold, soft_sigma > 0 ? -0.5f / soft_sigma : 0};
   int64_t left = 0, taken = 0;
   for (int64_t i = 0; i < n; i++)
     if (scores[i * score_stride] > score_threshold) heap[left++] = (entry){scores[i * score_stride], (int32_t)i, 0};
   for (int64_t i = left / 2; i-- > 0;) sift_down(heap, left, i);
   od_near *near = NULL; /* hard: the selections by place */
-  od_status st = OD_OK;
-  if (soft_sigma <= 0) OD_GO(st, od_near_new(&near, boxes, box_stride, n, max_output < left ? max_output : left, iou_threshold));
+  if (soft_sigma <= 0)
+    near = od_near_new(boxes, box_stride, n, max_output < left ? max_output : left, iou_threshold, &work);
   while (left > 0 && taken < max_output) {
     entry *top = &heap[0];
     float score = top->score;
@@ -103,10 +105,7 @@ od_status od_nms(int32_t *selected, float *selected_scores, int64_t *count, cons
     if (left > 0) sift_down(heap, left, 0);
   }
   *count = taken;
-done:
-  od_near_free(near);
-  od_free(heap);
-  return st;
+  return OD_OK;
 }
 
 /* ----------------------------------------------------------------------------------------------------------- one image */
@@ -127,6 +126,7 @@ typedef struct {
   int64_t n;
   int32_t *selected;
   float *scores;
+  od_work work; /* what is left for each suppression */
 } pool;
 
 /* One NMS, appended to the pool. limit: selections at most; with static shapes unused places repeat box 0 with score -1. */
@@ -134,7 +134,7 @@ static od_status suppress(pool *p, const od_nms_options *o, const float *boxes, 
                           int64_t score_stride, int64_t n, int64_t limit, const int32_t *cls_of, int32_t cls) {
   int64_t count;
   OD_TRY(od_nms(p->selected, p->scores, &count, boxes, box_stride, scores, score_stride, n, limit, o->iou_threshold,
-                o->score_threshold, o->soft_sigma));
+                o->score_threshold, o->soft_sigma, p->work));
   int64_t rows = o->static_shapes ? limit : count;
   for (int64_t i = 0; i < rows && n > 0; i++) {
     int32_t a = i < count ? p->selected[i] : 0;
@@ -150,10 +150,8 @@ static od_status suppress(pool *p, const od_nms_options *o, const float *boxes, 
 /* Best class of every box, its score and (class-specific boxes) its box. */
 static od_status suppress_agnostic(pool *p, const od_nms_options *o, const float *boxes, int64_t q, const float *scores,
                                    int64_t n, int64_t classes, int64_t limit) {
-  char *block;
-  OD_TRY(od_new(&block, n ? (size_t)n : 1, sizeof(int32_t) + 5 * sizeof(float)));
-  float *best = (float *)(void *)block, *own = best + n;
-  int32_t *cls = (int32_t *)(void *)(own + 4 * n);
+  float *best = od_work_take(&p->work, n, sizeof *best), *own = od_work_take(&p->work, n, 4 * sizeof *own);
+  int32_t *cls = od_work_take(&p->work, n, sizeof *cls);
   for (int64_t i = 0; i < n; i++) {
     const float *s = scores + i * classes;
     int32_t k = 0;
@@ -163,9 +161,7 @@ static od_status suppress_agnostic(pool *p, const od_nms_options *o, const float
     best[i] = s[k];
     memcpy(own + 4 * i, boxes + 4 * (i * q + (q > 1 ? k : 0)), 4 * sizeof(float));
   }
-  od_status st = suppress(p, o, own, 4, best, 1, n, limit, cls, 0);
-  od_free(block);
-  return st;
+  return suppress(p, o, own, 4, best, 1, n, limit, cls, 0);
 }
 
 static int64_t limit_of(const od_nms_options *o, int64_t n) {
@@ -176,6 +172,21 @@ static int64_t limit_of(const od_nms_options *o, int64_t n) {
 int64_t od_nms_capacity(const od_nms_options *o, int64_t n, int64_t classes) {
   int64_t all = limit_of(o, n) * (o->class_agnostic ? 1 : classes);
   return o->max_total > 0 && o->max_total < all ? o->max_total : all;
+}
+
+/* Candidates of all classes, or SIZE_MAX when that is no number. */
+static size_t candidates(const od_nms_options *o, int64_t n, int64_t classes) {
+  size_t room;
+  return od_mul_ok(&room, (size_t)limit_of(o, n), (size_t)(o->class_agnostic ? 1 : classes)) ? room : SIZE_MAX;
+}
+
+size_t od_nms_image_work(const od_nms_options *o, int64_t n, int64_t classes) {
+  const int64_t limit = limit_of(o, n);
+  const size_t room = candidates(o, n, classes);
+  if (limit < 0 || room > SIZE_MAX / 2 / sizeof(candidate)) return 0; /* refused when it runs */
+  return od_work_bytes((int64_t)room + 1, sizeof(candidate)) + 2 * od_work_bytes(limit + 1, sizeof(float)) +
+         (o->class_agnostic ? 2 * od_work_bytes(n, sizeof(float)) + od_work_bytes(n, 4 * sizeof(float)) : 0) +
+         od_nms_work(n, limit);
 }
 
 /* Clips, marks what lost its area and sorts again; returns how many are valid. */
@@ -223,20 +234,20 @@ static od_status check(const od_nms_options *o, int64_t q, int64_t classes, bool
 }
 
 od_status od_nms_image(od_nms_result *out, const od_nms_options *o, const float *boxes, int64_t q, const float *scores,
-                       int64_t n, int64_t classes, const float *clip_window) {
+                       int64_t n, int64_t classes, const float *clip_window, od_work work) {
   out->num = out->rows = 0;
   OD_TRY(check(o, q, classes, clip_window != NULL));
-  int64_t limit = limit_of(o, n), runs = o->class_agnostic ? 1 : classes;
+  int64_t limit = limit_of(o, n);
   pool p = {0};
-  od_status st = OD_OK;
-  size_t room;
-  if (!od_mul_ok(&room, (size_t)limit, (size_t)runs)) return od_fail(OD_EINVAL, "NMS: too many detections asked for");
-  OD_GO(st, od_new(&p.list, room + 1, sizeof *p.list));
-  OD_GO(st, od_new(&p.selected, (size_t)limit + 1, sizeof *p.selected));
-  OD_GO(st, od_new(&p.scores, (size_t)limit + 1, sizeof *p.scores));
-  if (o->class_agnostic) OD_GO(st, suppress_agnostic(&p, o, boxes, q, scores, n, classes, limit));
+  if (candidates(o, n, classes) > SIZE_MAX / 2 / sizeof *p.list)
+    return od_fail(OD_EINVAL, "NMS: too many detections asked for");
+  p.list = od_work_take(&work, (int64_t)candidates(o, n, classes) + 1, sizeof *p.list);
+  p.selected = od_work_take(&work, limit + 1, sizeof *p.selected);
+  p.scores = od_work_take(&work, limit + 1, sizeof *p.scores);
+  p.work = work;
+  if (o->class_agnostic) OD_TRY(suppress_agnostic(&p, o, boxes, q, scores, n, classes, limit));
   for (int32_t k = 0; k < classes && !o->class_agnostic; k++)
-    OD_GO(st, suppress(&p, o, boxes + (q > 1 ? 4 * k : 0), 4 * q, scores + k, classes, n, limit, NULL, k));
+    OD_TRY(suppress(&p, o, boxes + (q > 1 ? 4 * k : 0), 4 * q, scores + k, classes, n, limit, NULL, k));
   if (p.n) qsort(p.list, (size_t)p.n, sizeof *p.list, by_score);
   int64_t valid = 0;
   if (clip_window) {
@@ -249,11 +260,7 @@ od_status od_nms_image(od_nms_result *out, const od_nms_options *o, const float 
   out->num = valid < out->rows ? valid : out->rows;
   if (!o->static_shapes) out->rows = out->num;
   write_out(out, &p, o, clip_window);
-done:
-  od_free(p.list);
-  od_free(p.selected);
-  od_free(p.scores);
-  return st;
+  return OD_OK;
 }
 
 /* --------------------------------------------------------------------------------------------------------------- batch */
@@ -269,7 +276,8 @@ static void extent(float *window, const float *boxes, int64_t n) {
 
 od_status od_nms_batch(float *out_boxes, float *out_scores, float *out_classes, int32_t *out_anchor, int32_t *out_num,
                        const od_nms_options *o, const float *boxes, int64_t q, const float *scores, int64_t b,
-                       int64_t n, int64_t classes, const float *clip_windows, const int32_t *num_valid) {
+                       int64_t n, int64_t classes, const float *clip_windows, const int32_t *num_valid,
+                       od_work work) {
   if (o->max_total <= 0) return od_fail(OD_EINVAL, "NMS: a batch needs max_total_detections above 0");
   OD_TRY(check(o, q, classes, clip_windows != NULL));
   float all[4];
@@ -289,7 +297,7 @@ od_status od_nms_batch(float *out_boxes, float *out_scores, float *out_classes, 
     int64_t used = num_valid ? num_valid[i] : n;
     if (used < 0 || used > n) return od_fail(OD_EINVAL, "NMS: %lld valid boxes of %lld", (long long)used, (long long)n);
     OD_TRY(od_nms_image(&r, o, boxes + i * n * q * 4, q, scores + i * n * classes, used, classes,
-                        clip_windows ? clip_windows + 4 * i : all));
+                        clip_windows ? clip_windows + 4 * i : all, work));
     out_num[i] = (int32_t)r.num;
   }
   return OD_OK;

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "base/status.h"
+#include "ops/box/work.h"
 
 /* IoU as the kernels compute it: corners put in order first, 0 when either box has no area. */
 float od_nms_iou(const float *a, const float *b);
@@ -16,7 +16,9 @@ float od_nms_iou(const float *a, const float *b);
  * whatever iou_threshold says; selected_scores [max_output] takes the decayed ones. selected_scores may be NULL. */
 OD_MUST_CHECK od_status od_nms(int32_t *selected, float *selected_scores, int64_t *count, const float *boxes,
                                int64_t box_stride, const float *scores, int64_t score_stride, int64_t n,
-                               int64_t max_output, float iou_threshold, float score_threshold, float soft_sigma);
+                               int64_t max_output, float iou_threshold, float score_threshold, float soft_sigma,
+                               od_work work);
+size_t od_nms_work(int64_t n, int64_t max_output);
 
 typedef struct {
   float score_threshold, iou_threshold;
@@ -44,7 +46,9 @@ int64_t od_nms_capacity(const od_nms_options *o, int64_t n, int64_t classes);
 /* multiclass_non_max_suppression or class_agnostic_non_max_suppression of one image: boxes [n, q, 4] with q = 1 (shared)
  * or the number of classes, scores [n, classes], clip_window [4] or NULL. */
 OD_MUST_CHECK od_status od_nms_image(od_nms_result *out, const od_nms_options *o, const float *boxes, int64_t q,
-                                     const float *scores, int64_t n, int64_t classes, const float *clip_window);
+                                     const float *scores, int64_t n, int64_t classes, const float *clip_window,
+                                     od_work work);
+size_t od_nms_image_work(const od_nms_options *o, int64_t n, int64_t classes); /* of a batch too */
 
 /* batch_multiclass_non_max_suppression: boxes [b, n, q, 4], scores [b, n, classes], clip_windows [b, 4] or NULL (then the
  * extent of all boxes of the batch clips, as in the original), num_valid [b] or NULL. out_* [b, max_total, ...], rows
@@ -52,6 +56,6 @@ OD_MUST_CHECK od_status od_nms_image(od_nms_result *out, const od_nms_options *o
 OD_MUST_CHECK od_status od_nms_batch(float *out_boxes, float *out_scores, float *out_classes, int32_t *out_anchor,
                                      int32_t *out_num, const od_nms_options *o, const float *boxes, int64_t q,
                                      const float *scores, int64_t b, int64_t n, int64_t classes,
-                                     const float *clip_windows, const int32_t *num_valid);
+                                     const float *clip_windows, const int32_t *num_valid, od_work work);
 
 #endif

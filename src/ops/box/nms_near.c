@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "base/mem.h"
 #include "ops/box/nms.h"
 
 /* Corners in order. */
@@ -52,12 +51,17 @@ static int32_t bucket_of(const od_near *near, float y) {
   return at >= (float)(near->buckets - 1) ? near->buckets - 1 : (int32_t)at;
 }
 
-od_status od_near_new(od_near **out, const float *boxes, int64_t stride, int64_t n, int64_t max_selected,
-                      float iou_threshold) {
-  enum { BUCKETS = 1024, FEW = 128 }; /* below FEW, looking at all is as quick */
-  od_near *near;
-  od_status st;
-  OD_TRY(od_new(&near, 1, sizeof *near));
+enum { BUCKETS = 1024, FEW = 128 }; /* below FEW, looking at all is as quick */
+
+size_t od_near_work(int64_t max_selected) {
+  return od_work_bytes(1, sizeof(od_near)) + od_work_bytes(BUCKETS, sizeof(int32_t)) +
+         od_work_bytes(max_selected + 1, sizeof(int32_t)) + od_work_bytes(max_selected + 1, sizeof(sorted_box));
+}
+
+od_near *od_near_new(const float *boxes, int64_t stride, int64_t n, int64_t max_selected, float iou_threshold,
+                     od_work *work) {
+  od_near *near = od_work_take(work, 1, sizeof *near);
+  *near = (od_near){0};
   near->threshold = iou_threshold;
   near->by_place = iou_threshold >= 0.05f && max_selected > FEW; /* with a lower threshold everything is near */
   near->reach = (1.0f / iou_threshold - 1.0f) * 1.00001f + 1e-5f;
@@ -72,23 +76,11 @@ od_status od_near_new(od_near **out, const float *boxes, int64_t stride, int64_t
   near->low = low;
   near->per_unit = near->buckets > 1 ? (float)near->buckets / (high - low) : 0;
   if (!isfinite(near->per_unit)) near->buckets = 1, near->per_unit = 0;
-  OD_GO(st, od_new(&near->head, (size_t)near->buckets, sizeof *near->head));
-  OD_GO(st, od_new(&near->next, (size_t)max_selected + 1, sizeof *near->next));
-  OD_GO(st, od_new(&near->box, (size_t)max_selected + 1, sizeof *near->box));
+  near->head = od_work_take(work, near->buckets, sizeof *near->head);
+  near->next = od_work_take(work, max_selected + 1, sizeof *near->next);
+  near->box = od_work_take(work, max_selected + 1, sizeof *near->box);
   for (int32_t i = 0; i < near->buckets; i++) near->head[i] = -1;
-  *out = near;
-  return OD_OK;
-done:
-  od_near_free(near);
-  return st;
-}
-
-void od_near_free(od_near *near) {
-  if (!near) return;
-  od_free(near->head);
-  od_free(near->next);
-  od_free(near->box);
-  od_free(near);
+  return near;
 }
 
 /* The corners as given: od_nms_iou puts them in order and knows what to do with infinities. */

@@ -10,15 +10,15 @@
 
 #include <stdint.h>
 
-#include "base/status.h"
+#include "ops/box/work.h"
 
 typedef struct od_near od_near;
 
-/* For boxes [n, 4] (stride floats from box to box) of which at most max_selected will be added. The caller frees. Boxes that
- * are not finite, tiny or huge make it compare with all. */
-OD_MUST_CHECK od_status od_near_new(od_near **out, const float *boxes, int64_t stride, int64_t n, int64_t max_selected,
-                                    float iou_threshold);
-void od_near_free(od_near *near);
+/* For boxes [n, 4] (stride floats from box to box) of which at most max_selected will be added. It lies in the work. Boxes
+ * that are not finite, tiny or huge make it compare with all. */
+od_near *od_near_new(const float *boxes, int64_t stride, int64_t n, int64_t max_selected, float iou_threshold,
+                     od_work *work);
+size_t od_near_work(int64_t max_selected);
 /* Some added box overlaps this one by more than the threshold (od_nms_iou). */
 bool od_near_overlaps(const od_near *near, const float *box);
 void od_near_add(od_near *near, const float *box);

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/rng.h"
-#include "base/status.h"
+#include "ops/box/work.h"
 
 /* BalancedPositiveNegativeSampler: of the n entries whose indicator is set, at most int(fraction * size) positives and
  * then as many negatives as fill size, drawn without repetition; chosen [n] gets 1 or 0. size < 0: all positives, and
@@ -13,7 +13,8 @@
  * in *n_chosen (may be NULL). */
 OD_MUST_CHECK od_status od_sample_balanced(uint8_t *chosen, int64_t *n_chosen, const uint8_t *indicator,
                                            const uint8_t *positive, int64_t n, int64_t size, double fraction,
-                                           od_key key);
+                                           od_key key, od_work work);
+size_t od_sample_work(int64_t n);
 
 typedef enum { OD_MINE_BOTH, OD_MINE_CLASSIFICATION, OD_MINE_LOCALIZATION } od_mine_loss;
 
@@ -32,6 +33,8 @@ typedef struct {
  * the ratio applies, else -1. The mined loss is the sum over selected. */
 OD_MUST_CHECK od_status od_mine_hard_examples(int32_t *selected, int64_t *count, int64_t *positives, int64_t *negatives,
                                               const od_miner *m, const float *location_loss, const float *class_loss,
-                                              const float *boxes, const int32_t *match, int64_t n);
+                                              const float *boxes, const int32_t *match, int64_t n,
+                                              od_work work);
+size_t od_mine_work(const od_miner *m, int64_t n);
 
 #endif
