@@ -45,7 +45,7 @@ TESTS := $(sort $(wildcard tests/*/test_*.c))
 TEST_ROOMS := $(filter $(ROOMS),$(sort $(patsubst tests/%/,%,$(dir $(TESTS)))))
 TEST_BINS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TESTS))
 
-.PHONY: all test lint fuzzers quickstart bench walkthrough install clean help deps format docs
+.PHONY: all test tests lint fuzzers quickstart bench walkthrough install clean help deps format docs
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -109,8 +109,12 @@ test-$(1): $(filter $(BUILD)/tests/$(1)/%,$(TEST_BINS))
 endef
 $(foreach r,$(TEST_ROOMS),$(eval $(call test_rules,$(r))))
 
-## make test        builds and runs every test (no network, no Python)
-test: all $(TEST_BINS)
+## make test        builds and runs every test (no Python; no network where all that building needs is installed)
+# What was installed just now is seen by a new make only.
+test:
+	@tools/install-deps
+	@+$(MAKE) --no-print-directory tests
+tests: all $(TEST_BINS)
 	@tests/lint
 	@BUILD=$(BUILD) CC=$(CC) SAN="$(SAN)" tests/run $(TEST_BINS) $(sort $(wildcard tests/*/test_*.sh))
 

@@ -50,11 +50,15 @@ static bool few_rows_off(od_parity *p, const od_tensor *got, const od_tensor *wa
   return off <= regions_allowed(rows);
 }
 
-static od_status compare_raw(od_parity *p, const char *name, const od_tensor *got, const od_tensor *want, bool regions) {
+static od_status compare_raw(od_parity *p, const char *name, const od_tensor *got, const od_tensor *want,
+                             bool regions) {
   const float *a = got->data, *b = want->data;
   int64_t n = od_tensor_size(want), worst = 0;
   double square = 0, most = 0;
   for (int64_t i = 0; i < n; i++) {
+    if (!isfinite(b[i]))
+      return od_fail(OD_ENUMERIC, "%s: the trained model itself gives %g (element %lld): its weights are not usable",
+                     name, (double)b[i], (long long)i);
     double d = fabs((double)a[i] - (double)b[i]);
     square += (double)b[i] * (double)b[i];
     if (!(d <= most)) most = d, worst = i;

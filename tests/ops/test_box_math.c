@@ -334,7 +334,8 @@ static void check_plain_nms(const char *op, json_t *p, json_t *in, json_t *out) 
   int64_t count;
   CHECK_OK(od_nms(selected, kept, &count, boxes, 4, scores, 1, (int64_t)s,
                   (int64_t)json_num(json_need(p, "max_output_size")), (float)json_num(json_need(p, "iou_threshold")),
-                  (float)json_num_or(p, "score_threshold", -INFINITY), (float)json_num_or(p, "soft_nms_sigma", 0), WORK));
+                  (float)json_num_or(p, "score_threshold", -INFINITY), (float)json_num_or(p, "soft_nms_sigma", 0),
+                  WORK));
   CHECK((size_t)count == json_array_size(json_need(out, "selected")));
   for (int64_t i = 0; i < count; i++) got[i] = (float)selected[i];
   json_near(json_need(out, "selected"), got, 0, 0, op);
@@ -385,8 +386,8 @@ static void check_batch_nms(json_t *p, json_t *in, json_t *out) {
   int32_t num_valid[2] = {(int32_t)valid[0], (int32_t)valid[1]}, num[2];
   float out_boxes[48], out_scores[12], out_classes[12];
   CHECK(b == 96 && s == 72 && o.max_total == 6);
-  CHECK_OK(
-      od_nms_batch(out_boxes, out_scores, out_classes, NULL, num, &o, boxes, 1, scores, 2, 12, 3, windows, num_valid, WORK));
+  CHECK_OK(od_nms_batch(out_boxes, out_scores, out_classes, NULL, num, &o, boxes, 1, scores, 2, 12, 3, windows,
+                        num_valid, WORK));
   json_near(json_need(out, "boxes"), out_boxes, 1e-7, 2e-7, "boxes");
   json_near(json_need(out, "scores"), out_scores, 0, 0, "scores");
   json_near(json_need(out, "classes"), out_classes, 0, 0, "classes");
@@ -550,6 +551,15 @@ static void out_of_memory_is_an_error_and_leaks_nothing(void **state) {
   CHECK(!failed);
 }
 
+/* A box that is not a number stays so: TensorFlow's Minimum and Maximum pass NaN on. */
+static void clipping_keeps_what_is_no_number(void **state) {
+  (void)state;
+  const float box[4] = {-1, NAN, 2, NAN}, window[4] = {0, 0, 1, 1};
+  float got[4];
+  od_box_clip(got, box, 1, window);
+  CHECK(got[0] == 0 && got[2] == 1 && isnan(got[1]) && isnan(got[3]));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(anchors_equal_the_original),
                                      cmocka_unit_test(similarity_equals_the_original),
@@ -560,6 +570,7 @@ int main(void) {
                                      cmocka_unit_test(nms_refuses_what_the_original_refuses),
                                      cmocka_unit_test(miner_equals_the_original),
                                      cmocka_unit_test(sampler_balances),
-                                     cmocka_unit_test(out_of_memory_is_an_error_and_leaks_nothing)};
+                                     cmocka_unit_test(out_of_memory_is_an_error_and_leaks_nothing),
+                                     cmocka_unit_test(clipping_keeps_what_is_no_number)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

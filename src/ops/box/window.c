@@ -1,9 +1,11 @@
 /* Boxes against a window; see window.h. */
 #include "ops/box/window.h"
 
-#include <math.h>
-
-static float clamp(float x, float low, float high) { return fmaxf(fminf(x, high), low); }
+/* First the upper bound, then the lower; NaN stays NaN, as in TensorFlow's Minimum and Maximum. */
+static float clamp(float x, float low, float high) {
+  const float below = x > high ? high : x;
+  return below < low ? low : below;
+}
 
 void od_box_clip(float *out, const float *boxes, int64_t n, const float *window) {
   for (int64_t i = 0; i < 4 * n; i++) {
