@@ -85,7 +85,9 @@ static od_status squeeze_run(tg_call *c) {
 static od_status expand_dims_run(tg_call *c) {
   const od_shape *s = &tg_in(c, 0)->shape;
   int64_t axis;
-  OD_TRY(tg_int(c, 1, &axis));
+  int n;
+  OD_TRY(tg_ints(c, 1, &axis, 1, &n)); /* TensorFlow takes a list of one, too */
+  if (n != 1) return tg_fail(c, "no axis");
   OD_TRY(tg_axis(c, &axis, s->rank + 1));
   if (s->rank == OD_MAX_RANK) return tg_fail(c, "rank above %d", OD_MAX_RANK);
   od_shape out = {.rank = s->rank + 1};
@@ -94,7 +96,7 @@ static od_status expand_dims_run(tg_call *c) {
 }
 
 static od_status shape_from(const tg_call *c, int k, od_shape *s) {
-  OD_TRY(tg_ints(c, k, s->dim, OD_MAX_RANK, &s->rank));
+  OD_TRY(tg_vector(c, k, s->dim, OD_MAX_RANK, &s->rank));
   for (int i = 0; i < s->rank; i++)
     if (s->dim[i] < 0) return tg_fail(c, "a negative dimension: %lld", (long long)s->dim[i]);
   return OD_OK;
@@ -104,7 +106,7 @@ static od_status fill_run(tg_call *c) {
   od_shape s;
   OD_TRY(shape_from(c, 0, &s));
   const od_tensor *v = tg_in(c, 1);
-  if (od_tensor_size(v) != 1) return tg_fail(c, "the value must be a scalar");
+  OD_TRY(tg_rank(c, 1, 0));
   OD_TRY(tg_new_out(c, 0, v->dtype, &s));
   size_t size = od_dtype_size(v->dtype);
   for (int64_t i = 0, n = od_shape_size(&s); i < n; i++)
@@ -242,7 +244,7 @@ static od_status split_run(tg_call *c) {
     return cut(c, x, axis, sizes, false);
   }
   int count, rest = -1;
-  OD_TRY(tg_ints(c, 1, sizes, TG_MAX_OUT, &count));
+  OD_TRY(tg_vector(c, 1, sizes, TG_MAX_OUT, &count));
   if (count != c->n_out) return tg_fail(c, "%d sizes for %d parts", count, c->n_out);
   for (int i = 0; i < count; i++) {
     if (sizes[i] == -1 && rest < 0)
@@ -262,7 +264,7 @@ static od_status tile_run(tg_call *c) {
   const od_tensor *x = tg_in(c, 0);
   int64_t times[OD_MAX_RANK], si[2 * OD_MAX_RANK], so[OD_MAX_RANK];
   int n;
-  OD_TRY(tg_ints(c, 1, times, OD_MAX_RANK, &n));
+  OD_TRY(tg_vector(c, 1, times, OD_MAX_RANK, &n));
   if (n != x->shape.rank) return tg_fail(c, "%d multiples for rank %d", n, x->shape.rank);
   od_shape s = x->shape;
   for (int i = 0; i < n; i++) {
@@ -310,7 +312,7 @@ static od_status transpose_run(tg_call *c) {
   int64_t perm[OD_MAX_RANK], own[OD_MAX_RANK], si[OD_MAX_RANK], so[OD_MAX_RANK];
   int n;
   unsigned seen = 0;
-  OD_TRY(tg_ints(c, 1, perm, OD_MAX_RANK, &n));
+  OD_TRY(tg_vector(c, 1, perm, OD_MAX_RANK, &n));
   if (n != x->shape.rank) return tg_fail(c, "a permutation of %d for rank %d", n, x->shape.rank);
   od_shape s = {.rank = n};
   tg_strides(&x->shape, own);
@@ -372,7 +374,7 @@ static od_status pad_run(tg_call *c) {
   if (x->dtype == OD_STRING) return tg_unsupported(c, x->dtype);
   memset(out, 0, (size_t)n * size);
   if (mode == VALUE) {
-    if (od_tensor_size(tg_in(c, 2)) != 1) return tg_fail(c, "the value must be a scalar");
+    OD_TRY(tg_rank(c, 2, 0));
     for (int64_t i = 0; i < n; i++) memcpy(out + (size_t)i * size, tg_in(c, 2)->data, size);
   }
   for (int i = 0; i < rank; i++) at += before[i] * so[i];
@@ -386,7 +388,8 @@ static od_status one_hot_run(tg_call *c) {
   if (axis == -1) axis = x->shape.rank;
   if (depth < 0 || axis < 0 || axis > x->shape.rank || x->shape.rank == OD_MAX_RANK)
     return tg_fail(c, "an impossible depth or axis");
-  if (od_tensor_size(on) != 1 || od_tensor_size(off) != 1) return tg_fail(c, "the two values must be scalars");
+  OD_TRY(tg_rank(c, 2, 0));
+  OD_TRY(tg_rank(c, 3, 0));
   od_shape s = {.rank = x->shape.rank + 1};
   for (int i = 0; i < s.rank; i++) s.dim[i] = i == axis ? depth : x->shape.dim[i - (i > axis)];
   OD_TRY(tg_new_out(c, 0, on->dtype, &s));

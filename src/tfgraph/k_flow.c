@@ -10,6 +10,11 @@ static od_status identity_run(tg_call *c) {
   return OD_OK;
 }
 
+static od_status loop_cond_run(tg_call *c) {
+  OD_TRY(tg_rank(c, 0, 0));
+  return identity_run(c);
+}
+
 static od_status const_run(tg_call *c) { return tg_constant(c->graph, (tg_node *)(uintptr_t)c->node, &c->out[0]); }
 
 static od_status nothing_run(tg_call *c) {
@@ -19,7 +24,7 @@ static od_status nothing_run(tg_call *c) {
 
 static od_status switch_run(tg_call *c) {
   const od_tensor *p = tg_in(c, 1);
-  if (od_tensor_size(p) != 1) return tg_fail(c, "the predicate must be one bool");
+  OD_TRY(tg_rank(c, 1, 0));
   int taken = *(const uint8_t *)p->data != 0;
   c->out[1 - taken].dead = true;
   return tg_share_out(c, taken, 0, NULL);
@@ -51,7 +56,7 @@ static void value_text(char *text, size_t size, const od_tensor *t, int64_t most
 
 static od_status assert_run(tg_call *c) {
   const od_tensor *p = tg_in(c, 0);
-  if (od_tensor_size(p) != 1) return tg_fail(c, "the condition must be one bool");
+  OD_TRY(tg_rank(c, 0, 0));
   if (*(const uint8_t *)p->data) return OD_OK;
   char text[700] = "";
   size_t at = 0;
@@ -68,8 +73,8 @@ static od_status assert_run(tg_call *c) {
 struct tg_array {
   int refs;
   od_dtype dtype;
-  bool dynamic, clear;
-  od_shape element; /* rank -1: unknown */
+  bool dynamic, clear, identical; /* identical: the first element fixes the shape of all */
+  od_shape element;               /* rank -1: unknown; dimensions of -1 */
   int64_t n;
   size_t cap;
   tg_value *v;
@@ -119,6 +124,7 @@ static od_status array_new(tg_call *c) {
   *a = (tg_array){.refs = 1,
                   .dynamic = tg_attr_bool(c->node, "dynamic_size", false),
                   .clear = tg_attr_bool(c->node, "clear_after_read", true),
+                  .identical = tg_attr_bool(c->node, "identical_element_shapes", false),
                   .element = {.rank = -1}};
   c->out[0] = (tg_value){.array = a};
   if (!od_dtype_from_tf(&a->dtype, tg_attr_type(c->node, "dtype"))) return tg_fail(c, "elements of an unknown type");
@@ -156,11 +162,30 @@ static od_status array_read(tg_call *c) {
   return OD_OK;
 }
 
+/* A shape that attributes demand (-1: any) and what is there: fills in what was not known. */
+static od_status merge_shape(tg_call *c, od_shape *want, const od_shape *have) {
+  char t1[OD_SHAPE_TEXT], t2[OD_SHAPE_TEXT];
+  if (have->rank < 0) return OD_OK;
+  bool fits = want->rank < 0 || want->rank == have->rank;
+  for (int i = 0; fits && i < want->rank; i++)
+    fits = want->dim[i] < 0 || have->dim[i] < 0 || want->dim[i] == have->dim[i];
+  if (!fits)
+    return tg_fail(c, "an element is %s, the TensorArray's are %s", od_shape_text(t1, have), od_shape_text(t2, want));
+  if (want->rank < 0) *want = *have;
+  for (int i = 0; i < want->rank; i++)
+    if (want->dim[i] < 0) want->dim[i] = have->dim[i];
+  return OD_OK;
+}
+
 static od_status put_element(tg_call *c, tg_array *a, int64_t i, tg_value v) {
-  if (a->written[i]) {
+  od_shape merged = a->element;
+  od_status st = a->written[i] ? tg_fail(c, "element %lld is written twice", (long long)i)
+                               : merge_shape(c, &merged, &v.t.shape);
+  if (st != OD_OK) {
     tg_value_drop(c->graph, &v);
-    return tg_fail(c, "element %lld is written twice", (long long)i);
+    return st;
   }
+  if (a->identical) a->element = merged;
   a->v[i] = v;
   a->written[i] = true;
   return OD_OK;
@@ -186,6 +211,7 @@ static od_status array_scatter(tg_call *c) {
   od_shape row = {.rank = x->shape.rank - 1};
   memcpy(row.dim, x->shape.dim + 1, sizeof *row.dim * (size_t)row.rank);
   int64_t size = od_shape_size(&row);
+  OD_TRY(merge_shape(c, &a->element, &row)); /* as in TensorFlow, also of no rows */
   for (int64_t k = 0; k < n; k++) {
     int64_t i = ((const int32_t *)indices->data)[k];
     if (a->dynamic && i >= a->n) OD_TRY(array_resize(c, a, i + 1));
@@ -211,6 +237,7 @@ static od_status array_gather(tg_call *c) {
   const int32_t *index = indices->data;
   od_shape element = {.rank = -1}, all;
   (void)tg_attr_shape(c->node, "element_shape", &element);
+  OD_TRY(merge_shape(c, &element, &a->element));
   for (int64_t k = 0; k < n; k++) {
     if (index[k] < 0 || index[k] >= a->n)
       return tg_fail(c, "element %d of a TensorArray of %lld", index[k], (long long)a->n);
@@ -222,16 +249,7 @@ static od_status array_gather(tg_call *c) {
       return tg_fail(c, "the elements have different shapes: %s and %s", od_shape_text(t1, first),
                      od_shape_text(t2, s));
   }
-  if (n > 0) {
-    const od_shape *have = &a->v[index[0]].t.shape;
-    bool fits = element.rank < 0 || element.rank == have->rank;
-    for (int i = 0; fits && i < element.rank; i++) fits = element.dim[i] < 0 || element.dim[i] == have->dim[i];
-    char t1[OD_SHAPE_TEXT], t2[OD_SHAPE_TEXT];
-    if (!fits)
-      return tg_fail(c, "the elements are %s, the attribute says %s", od_shape_text(t1, have),
-                     od_shape_text(t2, &element));
-    element = *have;
-  }
+  if (n > 0) OD_TRY(merge_shape(c, &element, &a->v[index[0]].t.shape));
   if (!od_shape_known(&element)) return tg_fail(c, "no element tells the shape of the stack");
   if (element.rank == OD_MAX_RANK) return tg_fail(c, "rank above %d", OD_MAX_RANK);
   all.rank = element.rank + 1;
@@ -262,7 +280,7 @@ const tg_kernel tg_kernels_flow[] = {
     {"Exit", "T->T", "T", identity_run, 0},
     {"Identity", "T->T", "T", identity_run, 0},
     {"IdentityN", "T...->T...", "T", identity_run, 0},
-    {"LoopCond", "bool->bool", "", identity_run, 0},
+    {"LoopCond", "bool->bool", "", loop_cond_run, 0},
     {"Merge", "N*T->T,int32", "T N", identity_run, 0},
     {"NextIteration", "T->T", "T", identity_run, 0},
     {"NoOp", "->", "", nothing_run, 0},

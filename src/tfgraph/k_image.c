@@ -37,7 +37,7 @@ static od_status resize_setup(tg_call *c, int64_t *h, int64_t *w, bool *corners,
   int64_t size[2];
   int n;
   OD_TRY(tg_rank(c, 0, 4));
-  OD_TRY(tg_ints(c, 1, size, 2, &n));
+  OD_TRY(tg_vector(c, 1, size, 2, &n));
   if (n != 2 || size[0] < 1 || size[1] < 1) return tg_fail(c, "the new size must be two positive numbers");
   if (x->shape.dim[1] < 1 || x->shape.dim[2] < 1) return tg_fail(c, "an empty picture");
   *h = size[0];
@@ -110,7 +110,7 @@ static od_status crop_and_resize_run(tg_call *c) {
   OD_TRY(tg_rank(c, 0, 4));
   OD_TRY(tg_rank(c, 1, 2));
   OD_TRY(tg_rank(c, 2, 1));
-  OD_TRY(tg_ints(c, 3, size, 2, &n));
+  OD_TRY(tg_vector(c, 3, size, 2, &n));
   int64_t batch = x->shape.dim[0], ih = x->shape.dim[1], iw = x->shape.dim[2], ch = x->shape.dim[3],
           rois = boxes->shape.dim[0];
   if (n != 2 || size[0] < 1 || size[1] < 1 || boxes->shape.dim[1] != 4 || index->shape.dim[0] != rois || ih < 1 ||
@@ -287,7 +287,7 @@ done:
 static od_status decode_run(tg_call *c) {
   const od_tensor *x = tg_in(c, 0);
   int64_t channels = tg_attr_int(c->node, "channels", 0);
-  if (od_tensor_size(x) != 1) return tg_fail(c, "one string is needed");
+  OD_TRY(tg_rank(c, 0, 0));
   if (tg_attr_int(c->node, "ratio", 1) != 1 || !tg_attr_bool(c->node, "fancy_upscaling", true) ||
       tg_attr_is(c->node, "dct_method", "INTEGER_ACCURATE"))
     return od_fail(OD_EUNSUPPORTED, "node %s (%s): only ratio 1, fancy_upscaling and the fast DCT are supported",
@@ -320,8 +320,10 @@ static od_status substr_run(tg_call *c) {
   int64_t at, len;
   if (tg_attr_find(c->node, "unit") && !tg_attr_is(c->node, "unit", "BYTE"))
     return tg_fail(c, "only unit BYTE is supported");
-  OD_TRY(tg_int(c, 1, &at));
-  OD_TRY(tg_int(c, 2, &len));
+  int n_at, n_len;
+  OD_TRY(tg_ints(c, 1, &at, 1, &n_at));
+  OD_TRY(tg_ints(c, 2, &len, 1, &n_len));
+  if (n_at != 1 || n_len != 1) return tg_fail(c, "one position and one length are supported");
   OD_TRY(tg_new_out(c, 0, OD_STRING, &x->shape));
   for (int64_t i = 0, n = od_tensor_size(x); i < n; i++) {
     const od_bytes *b = (const od_bytes *)x->data + i;

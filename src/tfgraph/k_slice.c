@@ -8,8 +8,8 @@ static od_status slice_run(tg_call *c) {
   const od_tensor *x = tg_in(c, 0);
   int rank = x->shape.rank, nb, ns;
   int64_t begin[OD_MAX_RANK], size[OD_MAX_RANK], si[OD_MAX_RANK], so[OD_MAX_RANK], at = 0;
-  OD_TRY(tg_ints(c, 1, begin, OD_MAX_RANK, &nb));
-  OD_TRY(tg_ints(c, 2, size, OD_MAX_RANK, &ns));
+  OD_TRY(tg_vector(c, 1, begin, OD_MAX_RANK, &nb));
+  OD_TRY(tg_vector(c, 2, size, OD_MAX_RANK, &ns));
   if (nb != rank || ns != rank) return tg_fail(c, "%d begins and %d sizes for rank %d", nb, ns, rank);
   od_shape s = {.rank = rank};
   tg_strides(&x->shape, si);
@@ -51,9 +51,9 @@ static od_status strided_slice_run(tg_call *c) {
   enum { SPEC = 32 };
   int64_t begin[SPEC], end[SPEC], step[SPEC], own[OD_MAX_RANK], si[OD_MAX_RANK], so[OD_MAX_RANK], at = 0;
   int n, ne, nt, rank = x->shape.rank, axis = 0;
-  OD_TRY(tg_ints(c, 1, begin, SPEC, &n));
-  OD_TRY(tg_ints(c, 2, end, SPEC, &ne));
-  OD_TRY(tg_ints(c, 3, step, SPEC, &nt));
+  OD_TRY(tg_vector(c, 1, begin, SPEC, &n));
+  OD_TRY(tg_vector(c, 2, end, SPEC, &ne));
+  OD_TRY(tg_vector(c, 3, step, SPEC, &nt));
   if (ne != n || nt != n) return tg_fail(c, "begin, end and strides have different lengths");
   int64_t begin_mask = tg_attr_int(c->node, "begin_mask", 0), end_mask = tg_attr_int(c->node, "end_mask", 0),
           ellipsis = tg_attr_int(c->node, "ellipsis_mask", 0), new_axis = tg_attr_int(c->node, "new_axis_mask", 0),
@@ -259,7 +259,7 @@ static od_status reverse_run(tg_call *c) {
   const od_tensor *x = tg_in(c, 0);
   int64_t axes[OD_MAX_RANK], si[OD_MAX_RANK], so[OD_MAX_RANK], at = 0;
   int n;
-  OD_TRY(tg_ints(c, 1, axes, OD_MAX_RANK, &n));
+  OD_TRY(tg_vector(c, 1, axes, OD_MAX_RANK, &n));
   OD_TRY(tg_new_out(c, 0, x->dtype, &x->shape));
   tg_strides(&x->shape, si);
   tg_strides(&x->shape, so);
@@ -277,7 +277,7 @@ static od_status reverse_run(tg_call *c) {
 /* ------------------------------------------------------------------------------------------- space to batch and back */
 static od_status block_inputs(const tg_call *c, int64_t *block, int64_t *edges, int *n) {
   const od_tensor *x = tg_in(c, 0), *p = tg_in(c, 2);
-  OD_TRY(tg_ints(c, 1, block, OD_MAX_RANK, n));
+  OD_TRY(tg_vector(c, 1, block, OD_MAX_RANK, n));
   if (*n < 1 || *n + 1 > x->shape.rank || p->shape.rank != 2 || p->shape.dim[0] != *n || p->shape.dim[1] != 2)
     return tg_fail(c, "block shape and paddings do not fit the tensor");
   for (int i = 0; i < 2 * *n; i++) {

@@ -60,13 +60,19 @@ od_status tg_ints(const tg_call *c, int k, int64_t *out, int max, int *n) {
 
 od_status tg_int(const tg_call *c, int k, int64_t *out) {
   int n;
-  OD_TRY(tg_ints(c, k, out, 1, &n));
-  return n == 1 ? OD_OK : tg_fail(c, "input %d is empty, one number is needed", k);
+  OD_TRY(tg_rank(c, k, 0));
+  return tg_ints(c, k, out, 1, &n);
+}
+
+od_status tg_vector(const tg_call *c, int k, int64_t *out, int max, int *n) {
+  OD_TRY(tg_rank(c, k, 1));
+  return tg_ints(c, k, out, max, n);
 }
 
 od_status tg_float(const tg_call *c, int k, float *out) {
   const od_tensor *t = tg_in(c, k);
-  if (od_tensor_size(t) != 1 || t->dtype != OD_F32) return tg_fail(c, "input %d must be one float", k);
+  OD_TRY(tg_rank(c, k, 0));
+  if (t->dtype != OD_F32) return tg_fail(c, "input %d must be a float", k);
   *out = *(const float *)t->data;
   return OD_OK;
 }

@@ -41,7 +41,9 @@ OD_MUST_CHECK od_status tg_work(const tg_call *c, int64_t a, int64_t b);
 OD_MUST_CHECK od_status tg_share_out(tg_call *c, int i, int k, const od_shape *shape);
 /* Input k as a list of integers (int32 or int64, rank 0 or 1), at most max of them. */
 OD_MUST_CHECK od_status tg_ints(const tg_call *c, int k, int64_t *out, int max, int *n);
-/* Input k as one integer, as one float. */
+/* The same, of rank 1 only: TensorFlow is stricter with some ops than with others. */
+OD_MUST_CHECK od_status tg_vector(const tg_call *c, int k, int64_t *out, int max, int *n);
+/* Input k, which must be a scalar, as an integer, as a float. */
 OD_MUST_CHECK od_status tg_int(const tg_call *c, int k, int64_t *out);
 OD_MUST_CHECK od_status tg_float(const tg_call *c, int k, float *out);
 /* Input k has this rank. */

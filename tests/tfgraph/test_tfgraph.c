@@ -239,6 +239,47 @@ static void wrong_nodes_are_named(void **state) {
   refuse("Pack", "N", 3, "lacks");
 }
 
+/* What TensorFlow refuses for its rank alone: a list of one axis is no axis; an element of another rank than the array's. */
+static void ranks_are_checked(void **state) {
+  (void)state;
+  od_tf *t;
+  od_str bytes = OD_STR_INIT;
+  CHECK_OK(od_tf_new(&t));
+  const char *x = placeholder(t, "x", OD_F32, OD_SHAPE(-1)), *one = od_tf_const_i32(t, "one", 1);
+  const char *list = od_tf_const_i32s(t, "list", (const int32_t[]){0}, 1);
+  od_tf_add(t, "GatherV2", "gather", OD_TF_INPUTS(x, one, list));
+  od_tf_attr_type(t, "Tparams", OD_F32);
+  od_tf_attr_type(t, "Tindices", OD_I32);
+  od_tf_attr_type(t, "Taxis", OD_I32);
+  od_tf_add(t, "ConcatV2", "concat", OD_TF_INPUTS(x, x, list));
+  od_tf_attr_type(t, "T", OD_F32);
+  od_tf_attr_type(t, "Tidx", OD_I32);
+  od_tf_attr_int(t, "N", 2);
+  od_tf_add(t, "Range", "range", OD_TF_INPUTS(one, one, list));
+  od_tf_attr_type(t, "Tidx", OD_I32);
+  const char *array = od_tf_add(t, "TensorArrayV3", "array", OD_TF_INPUTS(one));
+  od_tf_attr_type(t, "dtype", OD_F32);
+  od_tf_attr_shape(t, "element_shape", &OD_SHAPE(-1, 4));
+  const char *first = od_tf_const_i32(t, "first", 0);
+  od_tf_array_write(t, "write", OD_F32, array, first, x, od_tf_output(t, array, 1));
+  const char *scatter = od_tf_array_scatter(t, "scatter", OD_F32, array, x, od_tf_output(t, array, 1));
+  char rows[64];
+  snprintf(rows, sizeof rows, "%s", scatter);
+  od_tfgraph *g = open_built(t, &bytes);
+  float v = 1;
+  od_tensor got;
+  od_tfgraph_feed feed = {"x", {OD_F32, OD_SHAPE(1), &v}};
+  CHECK_FAILS(od_tfgraph_run(g, &feed, 1, (const char *const[]){"gather"}, 1, &got), OD_EDATA, "rank 0 is needed");
+  CHECK_FAILS(od_tfgraph_run(g, &feed, 1, (const char *const[]){"concat"}, 1, &got), OD_EDATA, "rank 0 is needed");
+  CHECK_FAILS(od_tfgraph_run(g, &feed, 1, (const char *const[]){"range"}, 1, &got), OD_EDATA, "rank 0 is needed");
+  CHECK_FAILS(od_tfgraph_run(g, &feed, 1, (const char *const[]){"write"}, 1, &got), OD_EDATA,
+              "an element is [1], the TensorArray's are [?,4]");
+  CHECK_FAILS(od_tfgraph_run(g, &feed, 1, (const char *const[]){rows}, 1, &got), OD_EDATA,
+              "an element is [], the TensorArray's are [?,4]");
+  od_tfgraph_free(g);
+  od_str_free(&bytes);
+}
+
 static void frames_are_checked_while_writing(void **state) {
   (void)state;
   od_tf *t;
@@ -373,6 +414,7 @@ int main(void) {
       cmocka_unit_test(branches),
       cmocka_unit_test(any_tensor_may_be_fed),
       cmocka_unit_test(wrong_nodes_are_named),
+      cmocka_unit_test(ranks_are_checked),
       cmocka_unit_test(frames_are_checked_while_writing),
       cmocka_unit_test(damaged_files),
       cmocka_unit_test_prestate(damaged_files, (void *)1),
