@@ -32,6 +32,12 @@ od_status od_batch_norm_infer(const od_infer *c, int x, int first, int n) {
   return OD_OK;
 }
 
+od_status od_batch_norm_grad_infer(const od_infer *c) {
+  OD_TRY(od_batch_norm_infer(c, 1, 2, 2));
+  OD_TRY(od_want(c, 0, OD_F32, c->in[1].shape.rank));
+  return od_merge_shape(c, &c->out[0].shape, &c->out[0].shape, &c->in[0].shape);
+}
+
 static od_status infer(const od_infer *c) { return od_batch_norm_infer(c, 0, 1, 0); }
 
 static od_status forward(const od_call *c) {
@@ -112,12 +118,6 @@ const od_op od_op_batch_norm = {
 };
 
 /* ------------------------------------------------------------------------------------------------------------ gradient */
-static od_status infer_grad(const od_infer *c) {
-  OD_TRY(od_batch_norm_infer(c, 1, 2, 2));
-  OD_TRY(od_want(c, 0, OD_F32, c->in[1].shape.rank));
-  return od_merge_shape(c, &c->out[0].shape, &c->out[0].shape, &c->in[0].shape);
-}
-
 static size_t scratch(const od_infer *c) { return 2 * sizeof(double) * (size_t)c->out[1].shape.dim[0]; }
 
 static od_status backward(const od_call *c) {
@@ -152,6 +152,6 @@ static const od_sample grad_samples[] = {
 const od_op od_op_batch_norm_grad = {
     .name = "batch_norm_grad", .help = "(dy, x, gamma?, mean, variance) -> dx, dgamma, dbeta", .params = od_batch_norm_param_table,
     .params_size = sizeof(od_batch_norm_params), .min_in = 5, .max_in = 5, .optional_in = 1u << 2, .n_out = 3,
-    .flags = OD_OP_BF16, .alias = {1}, .infer = infer_grad, .ref = backward, .scratch = scratch, .no_grad = OD_NO_SECOND,
+    .flags = OD_OP_BF16, .alias = {1}, .infer = od_batch_norm_grad_infer, .ref = backward, .scratch = scratch, .no_grad = OD_NO_SECOND,
     .no_tf = OD_NO_TF_TRAINING, OD_SAMPLES(grad_samples), .tolerance = 1e-5,
 };

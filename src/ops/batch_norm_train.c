@@ -80,12 +80,6 @@ const od_op od_op_batch_norm_train = {
 };
 
 /* ------------------------------------------------------------------------------------------------------------ gradient */
-static od_status infer_grad(const od_infer *c) {
-  OD_TRY(od_batch_norm_infer(c, 1, 2, 2));
-  OD_TRY(od_want(c, 0, OD_F32, c->in[1].shape.rank));
-  return od_merge_shape(c, &c->out[0].shape, &c->out[0].shape, &c->in[0].shape);
-}
-
 static od_status backward(const od_call *c) {
   const float *dy = c->in[0].data, *x = c->in[1].data, *gamma = c->in[2].data, *mean = c->in[3].data, *var = c->in[4].data;
   double epsilon = ((const od_batch_norm_params *)c->params)->epsilon;
@@ -120,6 +114,6 @@ static const od_sample grad_samples[] = {
 const od_op od_op_batch_norm_train_grad = {
     .name = "batch_norm_train_grad", .help = "(dy, x, gamma?, mean, variance) -> dx, dgamma, dbeta",
     .params = od_batch_norm_param_table, .params_size = sizeof(od_batch_norm_params), .min_in = 5, .max_in = 5,
-    .optional_in = 1u << 2, .n_out = 3, .flags = OD_OP_BF16, .infer = infer_grad, .ref = backward, .scratch = scratch,
+    .optional_in = 1u << 2, .n_out = 3, .flags = OD_OP_BF16, .infer = od_batch_norm_grad_infer, .ref = backward, .scratch = scratch,
     .no_grad = OD_NO_SECOND, .no_tf = OD_NO_TF_TRAINING, OD_SAMPLES(grad_samples), .tolerance = 1e-5,
 };

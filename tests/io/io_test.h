@@ -59,6 +59,17 @@ static inline void put_quickly(const char *path, const void *data, size_t n) {
   CHECK_OK(od_file_close(f));
 }
 
+/* Two files hold the same bytes. */
+static inline void expect_same_file(const char *a, const char *b) {
+  char *da, *db;
+  size_t na, nb;
+  CHECK_OK(od_file_read_all(&da, &na, a, 0));
+  CHECK_OK(od_file_read_all(&db, &nb, b, 0));
+  CHECK(na == nb && memcmp(da, db, na) == 0);
+  od_free(da);
+  od_free(db);
+}
+
 /* Number of files in the scratch folder, hidden ones included. */
 static inline size_t files_in_scratch(void) {
   od_strings names = OD_STRINGS_INIT;

@@ -94,16 +94,6 @@ static void plain_tensors(od_named_tensor list[PLAIN_TENSORS], char names[PLAIN_
   for (int i = 0; i < n; i++) list[i].name = names[i];
 }
 
-static void expect_same_file(const char *a, const char *b) {
-  char *da, *db;
-  size_t na, nb;
-  CHECK_OK(od_file_read_all(&da, &na, a, 0));
-  CHECK_OK(od_file_read_all(&db, &nb, b, 0));
-  CHECK(na == nb && memcmp(da, db, na) == 0);
-  od_free(da);
-  od_free(db);
-}
-
 static void what_tensorflow_writes_we_write_to_the_byte(void **state) {
   (void)state;
   od_named_tensor list[PLAIN_TENSORS];

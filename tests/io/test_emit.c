@@ -117,16 +117,6 @@ static void a_checkpoint_is_written(void **state) {
   od_bundle_free(b);
 }
 
-static void expect_same_file(const char *a, const char *b) {
-  char *da, *db;
-  size_t na, nb;
-  CHECK_OK(od_file_read_all(&da, &na, a, 0));
-  CHECK_OK(od_file_read_all(&db, &nb, b, 0));
-  CHECK(na == nb && memcmp(da, db, na) == 0);
-  od_free(da);
-  od_free(db);
-}
-
 /* A checkpoint of the original, read and written again: the same bytes; and a .meta of ours for it. */
 static void a_checkpoint_of_the_original_is_copied(void **state) {
   (void)state;
