@@ -58,6 +58,11 @@ static od_status check_types(const tg_node *n, tg_value *const *v, int count, co
   return OD_OK;
 }
 
+/* Big constants stay lazy on their way to where they are used. */
+static bool takes_lazy(const tg_node *n, int i) {
+  return n->kernel->run == tg_identity || (n->kernel->run == tg_convolution && i == 1);
+}
+
 static od_status run_kernel(od_tfgraph *g, tg_node *n) {
   tg_value few[8], *values = few;
   tg_value *few_in[8], **in = few_in;
@@ -74,13 +79,14 @@ static od_status run_kernel(od_tfgraph *g, tg_node *n) {
     in[made] = &values[made];
     st = read_edge(g, &n->in[made], &values[made]);
     if (st != OD_OK) break;
-    st = tg_charge_value(g, &values[made]);
+    if (!takes_lazy(n, made)) st = tg_materialize(g, &values[made]);
+    if (st == OD_OK) st = tg_charge_value(g, &values[made]);
   }
   if (st == OD_OK) st = check_types(n, in, n->n_data, n->in_types, "input");
   /* before it runs, the inputs' own references go where this is the last reader, so that a kernel sees who owns alone */
   if (st == OD_OK)
     for (int i = 0; i < n->n_in; i++) release_edge(g, &n->in[i]);
-  if (st == OD_OK) st = n->kernel->run(&c);
+  if (st == OD_OK) st = n->passes ? tg_share_out(&c, 0, 0, NULL) : n->kernel->run(&c);
   if (st == OD_OK) {
     tg_value *outs[TG_MAX_OUT];
     for (int i = 0; i < n->n_out; i++) outs[i] = &n->out[i];
@@ -292,8 +298,10 @@ give:
 static od_status give_fetch(od_tfgraph *g, const tg_edge *e, od_tensor *out) {
   tg_value v;
   OD_TRY(read_edge(g, e, &v));
-  od_status st = OD_OK;
-  if (v.dead)
+  od_status st = tg_materialize(g, &v);
+  if (st != OD_OK)
+    ;
+  else if (v.dead)
     st = od_fail(OD_EDATA, "%s (%s) was not computed: it is of a branch not taken", e->node->name, e->node->op);
   else if (v.array)
     st = od_fail(OD_EINVAL, "%s (%s) is a resource and cannot be fetched", e->node->name, e->node->op);

@@ -5,6 +5,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "engine/cpu/single.h"
 #include "tfgraph/tfgraph.h"
 
 enum { TG_STRING = 7, TG_RESOURCE = 20, TG_MAX_OUT = 4096, TG_MAX_IN = 100000 };
@@ -29,6 +30,7 @@ typedef struct {
   od_tensor t;
   tg_buf *buf;     /* NULL: borrowed memory (a constant in the file, a feed) */
   tg_array *array; /* a resource: t is unused */
+  tg_node *lazy;   /* a big constant whose bytes nobody has asked for yet: t has no data */
   bool dead;       /* Switch's other branch */
 } tg_value;
 
@@ -63,7 +65,13 @@ struct tg_node {
   bool source;     /* fed, or a Const of the root: not run as a step */
   bool fed;
   bool dead;     /* at its last run; for control edges */
-  tg_value *out; /* n_out values */
+  tg_node *filter; /* convolutions: the constant behind the weights, NULL: none */
+  tg_node *bias, *norm; /* the nodes that follow and are computed with a convolution of a constant filter */
+  od_act act;
+  bool passes;      /* computed by the convolution before it: hands its input on */
+  tg_node *reader;  /* one that reads output 0 */
+  od_single_op *kept; /* what the engine keeps for this node */
+  tg_value *out;    /* n_out values */
   int *uses;     /* consumers of each output that have not run yet in this iteration */
   int *total_uses;
 };
@@ -113,7 +121,8 @@ struct od_tfgraph {
   size_t n_inputs, n_outputs;
   tg_plan plan;
   bool planned;
-  size_t max_bytes; /* of one value */
+  od_single *single; /* the engine's kernels; NULL until a node wants them */
+  size_t max_bytes;  /* of one value */
   int64_t max_rounds;
   int64_t max_work, work; /* of a run; what this run has done */
   struct {
@@ -155,6 +164,8 @@ OD_MUST_CHECK od_status tg_parse_tensor_type(od_dtype *dtype, od_shape *shape, o
 OD_MUST_CHECK od_status tg_make_plan(od_tfgraph *g, const od_tfgraph_feed *feeds, int n_feeds,
                                      const char *const *fetches, int n_fetches);
 void tg_free_plan(od_tfgraph *g);
+/* fuse.c: finds convolutions that take bias, batch norm and activation along. For plans. */
+void tg_fuse(od_tfgraph *g);
 /* sig.c: checks attributes, counts outputs, notes the types of a node about to be planned. */
 OD_MUST_CHECK od_status tg_bind_kernel(od_tfgraph *g, tg_node *n);
 
@@ -174,5 +185,7 @@ OD_MUST_CHECK od_status tg_charge_value(od_tfgraph *g, const tg_value *v);
 OD_MUST_CHECK od_status tg_check_bytes(const od_tfgraph *g, const od_shape *shape, od_dtype dtype);
 void tg_pool_free(od_tfgraph *g);
 OD_MUST_CHECK od_status tg_constant(od_tfgraph *g, tg_node *n, tg_value *out);
+/* The bytes of a lazy value; nothing to do for others. */
+OD_MUST_CHECK od_status tg_materialize(od_tfgraph *g, tg_value *v);
 
 #endif

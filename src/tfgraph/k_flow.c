@@ -5,14 +5,14 @@
 
 #include "tfgraph/kernel.h"
 
-static od_status identity_run(tg_call *c) {
+od_status tg_identity(tg_call *c) {
   for (int i = 0; i < c->n_out; i++) OD_TRY(tg_share_out(c, i, i, NULL));
   return OD_OK;
 }
 
 static od_status loop_cond_run(tg_call *c) {
   OD_TRY(tg_rank(c, 0, 0));
-  return identity_run(c);
+  return tg_identity(c);
 }
 
 static od_status const_run(tg_call *c) { return tg_constant(c->graph, (tg_node *)(uintptr_t)c->node, &c->out[0]); }
@@ -276,19 +276,19 @@ static od_status array_size(tg_call *c) {
 const tg_kernel tg_kernels_flow[] = {
     {"Assert", "bool,T...->", "T summarize?", assert_run, 0},
     {"Const", "->dtype", "dtype value", const_run, 0},
-    {"Enter", "T->T", "T frame_name is_constant? parallel_iterations?", identity_run, 0},
-    {"Exit", "T->T", "T", identity_run, 0},
-    {"Identity", "T->T", "T", identity_run, 0},
-    {"IdentityN", "T...->T...", "T", identity_run, 0},
+    {"Enter", "T->T", "T frame_name is_constant? parallel_iterations?", tg_identity, 0},
+    {"Exit", "T->T", "T", tg_identity, 0},
+    {"Identity", "T->T", "T", tg_identity, 0},
+    {"IdentityN", "T...->T...", "T", tg_identity, 0},
     {"LoopCond", "bool->bool", "", loop_cond_run, 0},
-    {"Merge", "N*T->T,int32", "T N", identity_run, 0},
-    {"NextIteration", "T->T", "T", identity_run, 0},
+    {"Merge", "N*T->T,int32", "T N", tg_identity, 0},
+    {"NextIteration", "T->T", "T", tg_identity, 0},
     {"NoOp", "->", "", nothing_run, 0},
     {"Placeholder", "->dtype", "dtype shape?", nothing_run, 0},
-    {"PlaceholderWithDefault", "dtype->dtype", "dtype shape?", identity_run, 0},
-    {"PreventGradient", "T->T", "T message?", identity_run, 0},
-    {"Snapshot", "T->T", "T", identity_run, 0},
-    {"StopGradient", "T->T", "T", identity_run, 0},
+    {"PlaceholderWithDefault", "dtype->dtype", "dtype shape?", tg_identity, 0},
+    {"PreventGradient", "T->T", "T message?", tg_identity, 0},
+    {"Snapshot", "T->T", "T", tg_identity, 0},
+    {"StopGradient", "T->T", "T", tg_identity, 0},
     {"Switch", "T,bool->T,T", "T", switch_run, 0},
     {"TensorArrayCloseV3", "resource->", "", nothing_run, 0},
     {"TensorArrayGatherV3", "resource,int32,float->dtype", "dtype element_shape?", array_gather, 0},

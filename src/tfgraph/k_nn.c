@@ -1,4 +1,4 @@
-/* The heavy nodes: convolutions, products, pooling, batch norm. NHWC, weights HWIO, float32. */
+/* The heavy nodes: convolutions, products and pooling on the cpu engine's kernels, batch norm. NHWC, weights HWIO, float32. */
 #include <math.h>
 #include <string.h>
 
@@ -24,67 +24,103 @@ static od_status check_layout(const tg_call *c) {
 }
 
 typedef struct {
-  const float *x;
   int64_t h, w, ch, oh, ow, kh, kw, sy, sx, dy, dx, top, left;
 } window;
 
-/* The patch under output pixel r: [kh, kw, ch]; a 1x1 without padding is the input itself. */
-static const float *patch(const void *ctx, int64_t r, float *room) {
-  const window *p = ctx;
-  int64_t b = r / (p->oh * p->ow), oy = r / p->ow % p->oh, ox = r % p->ow;
-  const float *x = p->x + b * p->h * p->w * p->ch;
-  int64_t y0 = oy * p->sy - p->top, x0 = ox * p->sx - p->left;
-  if (p->kh == 1 && p->kw == 1 && y0 >= 0 && x0 >= 0 && y0 < p->h && x0 < p->w) return x + (y0 * p->w + x0) * p->ch;
-  float *o = room;
-  for (int64_t ky = 0; ky < p->kh; ky++) {
-    int64_t y = y0 + ky * p->dy;
-    for (int64_t kx = 0; kx < p->kw; kx++, o += p->ch) {
-      int64_t xx = x0 + kx * p->dx;
-      if (y < 0 || y >= p->h || xx < 0 || xx >= p->w)
-        memset(o, 0, (size_t)p->ch * sizeof *o);
-      else
-        memcpy(o, x + (y * p->w + xx) * p->ch, (size_t)p->ch * sizeof *o);
-    }
-  }
-  return room;
-}
-
 static od_status make_window(const tg_call *c, window *p, int64_t kh, int64_t kw) {
   const od_tensor *x = tg_in(c, 0);
-  *p = (window){.x = x->data,
-                .h = x->shape.dim[1],
-                .w = x->shape.dim[2],
-                .ch = x->shape.dim[3],
-                .kh = kh,
-                .kw = kw,
-                .dy = 1,
-                .dx = 1};
+  *p = (window){.h = x->shape.dim[1], .w = x->shape.dim[2], .ch = x->shape.dim[3], .kh = kh, .kw = kw, .dy = 1, .dx = 1};
   OD_TRY(pair(c, "strides", &p->sy, &p->sx));
   if (tg_attr_find(c->node, "dilations")) OD_TRY(pair(c, "dilations", &p->dy, &p->dx));
   OD_TRY(tg_window(c, 0, p->h, kh, p->sy, p->dy, &p->oh, &p->top));
   return tg_window(c, 1, p->w, kw, p->sx, p->dx, &p->ow, &p->left);
 }
 
-static od_status conv2d_run(tg_call *c) {
-  const od_tensor *x = tg_in(c, 0), *w = tg_in(c, 1);
-  window p;
-  OD_TRY(check_layout(c));
-  OD_TRY(tg_rank(c, 0, 4));
-  OD_TRY(tg_rank(c, 1, 4));
-  if (w->shape.dim[2] != x->shape.dim[3])
-    return tg_fail(c, "the input has %lld channels, the weights are for %lld", (long long)x->shape.dim[3],
-                   (long long)w->shape.dim[2]);
-  OD_TRY(make_window(c, &p, w->shape.dim[0], w->shape.dim[1]));
-  int64_t n = w->shape.dim[3], pixels = x->shape.dim[0] * p.oh * p.ow;
-  OD_TRY(tg_new_out(c, 0, OD_F32, &OD_SHAPE(x->shape.dim[0], p.oh, p.ow, n)));
-  OD_TRY(tg_work(c, pixels, p.kh * p.kw * (p.ch + 1) * (n + 1)));
-  return tg_gemm_rows(c->out[0].t.data, pixels, p.kh * p.kw * p.ch, n, w->data, false, patch,
-                      &p);
+/* The engine's kernels, and the place where it keeps what belongs to this node. */
+static od_status engine(const tg_call *c, od_single_op ***op) {
+  *op = &((tg_node *)(uintptr_t)c->node)->kept;
+  return c->graph->single ? OD_OK : od_single_new(&c->graph->single);
 }
 
-/* Weights [kh, kw, ch, multiplier]; output channel c*multiplier + m. */
-static od_status depthwise_run(tg_call *c) {
+/* ------------------------------------------------------------------------------------------------------- convolution */
+/* Filter and bias of a convolution, with what follows folded in. */
+typedef struct {
+  const tg_call *c;
+  tg_value plain;
+  float *filter, *bias;
+  int64_t n; /* output channels */
+} weights;
+
+static od_status constant_of(const tg_call *c, const tg_node *n, int k, int64_t count, tg_value *out) {
+  const tg_edge *e = &n->in[k];
+  while (!e->node->is_const) e = &e->node->in[0]; /* fuse.c saw a constant there */
+  OD_TRY(tg_constant(c->graph, e->node, out));
+  od_status st = tg_materialize(c->graph, out);
+  if (st == OD_OK && (out->t.dtype != OD_F32 || out->t.shape.rank != 1 || out->t.shape.dim[0] != count))
+    st = od_fail(OD_EDATA, "node %s (%s): input %d does not fit %lld channels", n->name, n->op, k, (long long)count);
+  if (st != OD_OK) tg_value_drop(c->graph, out);
+  return st;
+}
+
+/* Channel o: filter * scale, bias = beta + (bias - mean) * scale with scale = gamma / sqrt(variance + epsilon). */
+static od_status fold_norm(weights *w, const tg_node *norm, const float *plain) {
+  tg_value v[4] = {0};
+  const float *f[4];
+  od_status st = OD_OK;
+  int got = 0;
+  for (; got < 4; got++) {
+    OD_GO(st, constant_of(w->c, norm, got + 1, w->n, &v[got]));
+    f[got] = v[got].t.data;
+  }
+  float epsilon = tg_attr_float(norm, "epsilon", 0.0001f);
+  int64_t size = od_tensor_size(&w->plain.t);
+  OD_GO(st, od_new(&w->filter, (size_t)size, sizeof *w->filter));
+  float *scale;
+  OD_GO(st, od_new(&scale, (size_t)w->n, sizeof *scale));
+  for (int64_t o = 0; o < w->n; o++) {
+    scale[o] = f[0][o] / sqrtf(f[3][o] + epsilon);
+    w->bias[o] = f[1][o] + (w->bias[o] - f[2][o]) * scale[o];
+  }
+  for (int64_t i = 0; i < size; i += w->n)
+    for (int64_t o = 0; o < w->n; o++) w->filter[i + o] = plain[i + o] * scale[o];
+  od_free(scale);
+done:
+  while (got-- > 0) tg_value_drop(w->c->graph, &v[got]);
+  return st;
+}
+
+static od_status get_weights(void *ctx, const float **filter, const float **bias) {
+  weights *w = ctx;
+  const tg_node *n = w->c->node;
+  w->plain = tg_value_share(w->c->in[1]);
+  OD_TRY(tg_materialize(w->c->graph, &w->plain));
+  *filter = w->plain.t.data;
+  *bias = NULL;
+  if (!n->bias && !n->norm) return OD_OK;
+  OD_TRY(od_new(&w->bias, (size_t)w->n, sizeof *w->bias));
+  memset(w->bias, 0, (size_t)w->n * sizeof *w->bias);
+  if (n->bias) {
+    tg_value v;
+    OD_TRY(constant_of(w->c, n->bias, 1, w->n, &v));
+    memcpy(w->bias, v.t.data, (size_t)w->n * sizeof *w->bias);
+    tg_value_drop(w->c->graph, &v);
+  }
+  if (n->norm) OD_TRY(fold_norm(w, n->norm, *filter));
+  if (n->norm) *filter = w->filter;
+  *bias = w->bias;
+  return OD_OK;
+}
+
+static void free_weights(weights *w) {
+  tg_value_drop(w->c->graph, &w->plain);
+  od_free(w->filter);
+  od_free(w->bias);
+}
+
+/* Conv2D with weights [kh, kw, ch, n]; DepthwiseConv2dNative with [kh, kw, ch, multiplier], output channel c*multiplier + m. */
+od_status tg_convolution(tg_call *c) {
   const od_tensor *x = tg_in(c, 0), *w = tg_in(c, 1);
+  bool depthwise = c->kernel->arg;
   window p;
   OD_TRY(check_layout(c));
   OD_TRY(tg_rank(c, 0, 4));
@@ -93,29 +129,46 @@ static od_status depthwise_run(tg_call *c) {
     return tg_fail(c, "the input has %lld channels, the weights are for %lld", (long long)x->shape.dim[3],
                    (long long)w->shape.dim[2]);
   OD_TRY(make_window(c, &p, w->shape.dim[0], w->shape.dim[1]));
-  int64_t mult = w->shape.dim[3], n = p.ch * mult, batch = x->shape.dim[0];
-  OD_TRY(tg_new_out(c, 0, OD_F32, &OD_SHAPE(batch, p.oh, p.ow, n)));
-  OD_TRY(tg_work(c, batch * p.oh * p.ow, p.kh * p.kw * (n + 1)));
-  float *out = c->out[0].t.data;
-  const float *weights = w->data;
-#pragma omp parallel for if (batch * p.oh * p.ow * n > 1 << 19)
-  for (int64_t row = 0; row < batch * p.oh; row++) {
-    const float *in = p.x + row / p.oh * p.h * p.w * p.ch;
-    for (int64_t ox = 0; ox < p.ow; ox++) {
-      float *o = out + (row * p.ow + ox) * n;
-      memset(o, 0, (size_t)n * sizeof *o);
-      for (int64_t k = 0; k < p.kh * p.kw; k++) {
-        int64_t y = row % p.oh * p.sy - p.top + k / p.kw * p.dy, xx = ox * p.sx - p.left + k % p.kw * p.dx;
-        if (y < 0 || y >= p.h || xx < 0 || xx >= p.w) continue;
-        const float *a = in + (y * p.w + xx) * p.ch, *b = weights + k * n;
-        if (mult == 1)
-          for (int64_t i = 0; i < n; i++) o[i] += a[i] * b[i];
-        else
-          for (int64_t i = 0; i < n; i++) o[i] += a[i / mult] * b[i];
-      }
-    }
+  int64_t mult = w->shape.dim[3], n = depthwise ? p.ch * mult : mult, batch = x->shape.dim[0];
+  const od_shape y = OD_SHAPE(batch, p.oh, p.ow, n);
+  OD_TRY(tg_new_out(c, 0, OD_F32, &y));
+  OD_TRY(tg_work(c, batch * p.oh * p.ow, p.kh * p.kw * (depthwise ? 1 : p.ch + 1) * (n + 1)));
+  weights wt = {.c = c, .n = n};
+  od_single_conv conv = {
+      .shape = {.n = batch, .h = p.h, .w = p.w, .c = p.ch, .oh = p.oh, .ow = p.ow, .o = n, .kh = p.kh, .kw = p.kw,
+                .groups = depthwise ? p.ch : 1, .stride_h = p.sy, .stride_w = p.sx, .dilation_h = p.dy, .dilation_w = p.dx,
+                .pad_top = p.top, .pad_left = p.left,
+                .pad_bottom = (p.oh - 1) * p.sy + (p.kh - 1) * p.dy + 1 - p.h - p.top,
+                .pad_right = (p.ow - 1) * p.sx + (p.kw - 1) * p.dx + 1 - p.w - p.left},
+      .act = c->node->act, .bias = c->node->bias || c->node->norm, .constant = c->node->filter != NULL,
+      .weights = get_weights, .ctx = &wt};
+  if (od_shape_size(&y) == 0) return OD_OK;
+  if (p.ch == 0 || od_tensor_size(x) == 0) { /* sums of nothing */
+    if (conv.bias) return tg_fail(c, "no input channels in front of a bias");
+    memset(c->out[0].t.data, 0, (size_t)od_shape_size(&y) * sizeof(float));
+    return OD_OK;
   }
-  return OD_OK;
+  od_single_op **op;
+  OD_TRY(engine(c, &op));
+  od_status st = od_single_conv_run(c->out[0].t.data, c->graph->single, op, &conv, x->data);
+  free_weights(&wt);
+  return od_fail_context(st, "node %s (%s)", c->node->name, c->node->op);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- products */
+static od_status product(tg_call *c, float *out, const float *a, const float *b, int64_t m, int64_t k, int64_t n, bool ta,
+                         bool tb) {
+  od_single_op **op;
+  if (m == 0 || n == 0) return OD_OK;
+  if (k == 0) {
+    memset(out, 0, (size_t)(m * n) * sizeof *out);
+    return OD_OK;
+  }
+  OD_TRY(engine(c, &op));
+  const od_matmul_shape s = {.m = m, .n = n, .k = k, .a_row = ta ? 1 : k, .a_col = ta ? m : 1, .b_row = tb ? 1 : n,
+                             .b_col = tb ? k : 1};
+  od_status st = od_single_matmul_run(out, c->graph->single, op, &s, a, b);
+  return od_fail_context(st, "node %s (%s)", c->node->name, c->node->op);
 }
 
 static od_status matmul_run(tg_call *c) {
@@ -129,7 +182,7 @@ static od_status matmul_run(tg_call *c) {
     return tg_fail(c, "%lld columns against %lld rows", (long long)k, (long long)b->shape.dim[tb]);
   OD_TRY(tg_new_out(c, 0, OD_F32, &OD_SHAPE(m, n)));
   OD_TRY(tg_work(c, m, k * n));
-  return tg_gemm(c->out[0].t.data, a->data, b->data, m, k, n, ta, tb);
+  return product(c, c->out[0].t.data, a->data, b->data, m, k, n, ta, tb);
 }
 
 /* Products of the last two dimensions; those before must be equal (BatchMatMul) or are broadcast (V2). */
@@ -167,7 +220,7 @@ static od_status batch_matmul_run(tg_call *c) {
       sa *= da;
       sb *= db;
     }
-    OD_TRY(tg_gemm((float *)c->out[0].t.data + i * m * n, (const float *)a->data + ia * m * k,
+    OD_TRY(product(c, (float *)c->out[0].t.data + i * m * n, (const float *)a->data + ia * m * k,
                    (const float *)b->data + ib * k * n, m, k, n, ta, tb));
   }
   return OD_OK;
@@ -195,35 +248,21 @@ static od_status pool_run(tg_call *c) {
   const od_tensor *x = tg_in(c, 0);
   window p;
   int64_t kh, kw, batch = x->shape.dim[0];
-  bool mean = c->kernel->arg;
   OD_TRY(check_layout(c));
   OD_TRY(tg_rank(c, 0, 4));
   OD_TRY(pair(c, "ksize", &kh, &kw));
   OD_TRY(make_window(c, &p, kh, kw));
   OD_TRY(tg_new_out(c, 0, OD_F32, &OD_SHAPE(batch, p.oh, p.ow, p.ch)));
   OD_TRY(tg_work(c, batch * p.oh * p.ow, (kh < p.h ? kh : p.h) * (kw < p.w ? kw : p.w) * (p.ch + 1)));
-  float *out = c->out[0].t.data;
-#pragma omp parallel for if (batch * p.oh * p.ow * p.ch > 1 << 19)
-  for (int64_t r = 0; r < batch * p.oh * p.ow; r++) {
-    const float *in = p.x + r / (p.oh * p.ow) * p.h * p.w * p.ch;
-    int64_t y0 = r / p.ow % p.oh * p.sy - p.top, x0 = r % p.ow * p.sx - p.left;
-    int64_t y1 = y0 + kh < p.h ? y0 + kh : p.h, x1 = x0 + kw < p.w ? x0 + kw : p.w;
-    y0 = y0 < 0 ? 0 : y0;
-    x0 = x0 < 0 ? 0 : x0;
-    float *o = out + r * p.ch;
-    for (int64_t i = 0; i < p.ch; i++) o[i] = mean ? 0 : -INFINITY;
-    for (int64_t y = y0; y < y1; y++)
-      for (int64_t xx = x0; xx < x1; xx++) {
-        const float *a = in + (y * p.w + xx) * p.ch;
-        if (mean)
-          for (int64_t i = 0; i < p.ch; i++) o[i] += a[i];
-        else
-          for (int64_t i = 0; i < p.ch; i++) o[i] = a[i] > o[i] ? a[i] : o[i];
-      }
-    int64_t count = (y1 - y0) * (x1 - x0);
-    for (int64_t i = 0; mean && i < p.ch; i++) o[i] /= (float)count;
-  }
-  return OD_OK;
+  if (od_tensor_size(&c->out[0].t) == 0) return OD_OK;
+  const od_pool_shape shape = {.n = batch, .h = p.h, .w = p.w, .c = p.ch, .oh = p.oh, .ow = p.ow, .kh = kh, .kw = kw,
+                               .stride_h = p.sy, .stride_w = p.sx, .pad_top = p.top, .pad_left = p.left,
+                               .pad_bottom = (p.oh - 1) * p.sy + kh - p.h - p.top,
+                               .pad_right = (p.ow - 1) * p.sx + kw - p.w - p.left};
+  od_single_op **op;
+  OD_TRY(engine(c, &op));
+  od_status st = od_single_pool_run(c->out[0].t.data, c->graph->single, op, &shape, !c->kernel->arg, x->data);
+  return od_fail_context(st, "node %s (%s)", c->node->name, c->node->op);
 }
 
 /* y = (x - mean) * scale / sqrt(variance + epsilon) + offset. In training mode mean and variance are the batch's. */
@@ -283,8 +322,8 @@ const tg_kernel tg_kernels_nn[] = {
     {"BatchMatMul", "T,T->T", "T adj_x? adj_y?", batch_matmul_run, 0},
     {"BatchMatMulV2", "T,T->T", "T adj_x? adj_y? grad_x? grad_y?", batch_matmul_run, 0},
     {"BiasAdd", "T,T->T", "T data_format?", bias_run, 0},
-    {"Conv2D", "T,T->T", CONV_ATTRS " use_cudnn_on_gpu?", conv2d_run, 0},
-    {"DepthwiseConv2dNative", "T,T->T", CONV_ATTRS, depthwise_run, 0},
+    {"Conv2D", "T,T->T", CONV_ATTRS " use_cudnn_on_gpu?", tg_convolution, 0},
+    {"DepthwiseConv2dNative", "T,T->T", CONV_ATTRS, tg_convolution, 1},
     {"FusedBatchNorm", "T,T,T,T,T->T,T,T,T,T", "T " NORM_ATTRS, batch_norm_run, 0},
     {"FusedBatchNormV2", "T,U,U,U,U->T,U,U,U,U", "T U " NORM_ATTRS, batch_norm_run, 0},
     {"FusedBatchNormV3", "T,U,U,U,U->T,U,U,U,U,U", "T U " NORM_ATTRS, batch_norm_run, 0},

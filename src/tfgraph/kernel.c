@@ -108,7 +108,7 @@ od_status tg_copy_elements(od_dtype dtype, void *to, const void *from, int64_t n
   return OD_OK;
 }
 
-enum { WINDOW_MAX = 1 << 20 };
+enum { WINDOW_MAX = 1 << 14 };
 
 od_status tg_window(const tg_call *c, int axis, int64_t in, int64_t filter, int64_t stride, int64_t dilation,
                     int64_t *out, int64_t *before) {

@@ -65,14 +65,9 @@ void tg_strides(const od_shape *s, int64_t *out);
 /* SAME, VALID or EXPLICIT along one axis (0: rows, 1: columns): output size and padding before. */
 OD_MUST_CHECK od_status tg_window(const tg_call *c, int axis, int64_t in, int64_t filter, int64_t stride,
                                   int64_t dilation, int64_t *out, int64_t *before);
-/* C[m,n] = A[m,k] B[k,n], row-major, one order of summation whatever the threads. ta, tb: A, B are stored transposed.
- * Matrices may be unaligned. */
-OD_MUST_CHECK od_status tg_gemm(float *c, const void *a, const void *b, int64_t m, int64_t k, int64_t n, bool ta,
-                                bool tb);
-/* The same with a function that gives row r of A (k floats), in `room` or elsewhere; called from several threads. */
-typedef const float *(*tg_rows)(const void *ctx, int64_t r, float *room);
-OD_MUST_CHECK od_status tg_gemm_rows(float *c, int64_t m, int64_t k, int64_t n, const void *b, bool tb, tg_rows rows,
-                                     const void *ctx);
+/* Kernels that hand values on, or take their weights (input 1) as lazy values. */
+od_status tg_identity(tg_call *c);
+od_status tg_convolution(tg_call *c);
 
 /* TensorArrays, k_flow.c */
 void tg_array_drop(od_tfgraph *g, tg_array *a);

@@ -308,7 +308,11 @@ done:
 void od_tfgraph_free(od_tfgraph *g) {
   if (!g) return;
   tg_free_plan(g);
-  for (size_t i = 0; i < g->n_nodes; i++) tg_value_drop(g, &g->nodes[i].constant);
+  for (size_t i = 0; i < g->n_nodes; i++) {
+    tg_value_drop(g, &g->nodes[i].constant);
+    od_single_op_free(g->nodes[i].kept);
+  }
+  od_single_free(g->single);
   tg_pool_free(g);
   od_map_free(g->by_name);
   od_arena_free(g->arena);

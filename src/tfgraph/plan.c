@@ -323,6 +323,8 @@ od_status tg_make_plan(od_tfgraph *g, const od_tfgraph_feed *feeds, int n_feeds,
     if (n->fed) n->kernel = NULL; /* its list of outputs was that of a feed */
     n->mark = 0;
     n->fed = n->source = n->dead = false;
+    od_single_op_free(n->kept); /* what it folds may be another now */
+    n->kept = NULL;
     for (int k = 0; n->total_uses && k < n->n_out; k++) n->total_uses[k] = 0;
   }
   int root;
@@ -334,6 +336,7 @@ od_status tg_make_plan(od_tfgraph *g, const od_tfgraph_feed *feeds, int n_feeds,
   OD_GO(st, check_fetches(g));
   OD_GO(st, sort_members(g));
   OD_GO(st, order_frames(g, &s));
+  tg_fuse(g);
   g->plan.key = od_str_take(&key);
   if (!g->plan.key) OD_GO(st, OD_ENOMEM);
   g->planned = true;

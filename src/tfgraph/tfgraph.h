@@ -1,8 +1,8 @@
 /* TensorFlow graphs, read and run: a small dataflow interpreter for frozen GraphDefs and SavedModels.
  *
  * Node by node with dynamic shapes, v1 control flow (Enter, Merge, Switch, NextIteration, Exit, LoopCond; nested frames; dead
- * tensors) and TensorArrays, for files that we wrote and that the original wrote. It calls no model builder and shares
- * nothing with the training engine: only so does reading back prove anything. The file is mapped; constants are used
+ * tensors) and TensorArrays, for files that we wrote and that the original wrote. It calls no model builder and takes
+ * nothing from the training engine but kernels: only so does reading back prove anything. The file is mapped; constants are used
  * where they lie. What it does not know it refuses by op and node name, never by a guess: the type attributes of every node
  * that runs are checked against the tensors it gets, attributes the op does not have are refused, as TensorFlow does. */
 #ifndef OD_TFGRAPH_TFGRAPH_H
@@ -56,7 +56,9 @@ typedef struct {
 
 /* Runs what the fetches need. fetched[i] is an owned tensor (od_tensor_free); on failure none is left to free. Errors: an
  * unknown tensor, a node of an unknown op (OD_EUNSUPPORTED), wrong types or shapes, Assert's message (OD_EDATA). One run at
- * a time a graph. Heavy nodes use OpenMP's threads; results do not depend on their number. */
+ * a time a graph. Convolutions, products and pooling run on the cpu engine's kernels with OpenMP's threads: the
+ * same number of threads gives the same bits. A convolution of a constant filter takes a bias, frozen batch norm and activation
+ * that alone read it along, where none of them is fetched; that changes results by rounding. */
 OD_MUST_CHECK od_status od_tfgraph_run(od_tfgraph *g, const od_tfgraph_feed *feeds, int n_feeds,
                                        const char *const *fetches, int n_fetches, od_tensor *fetched);
 

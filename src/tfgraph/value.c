@@ -131,40 +131,60 @@ od_status tg_value_new(od_tfgraph *g, tg_value *out, od_dtype dtype, const od_sh
 
 int tg_value_type(const tg_value *v) { return v->array ? TG_RESOURCE : od_dtype_tf(v->t.dtype); }
 
-/* Small constants are kept; big ones that are not aligned in the file are copied for the time of their use, so that the
- * weights of one layer at a time lie twice in memory, never all of them. */
-od_status tg_constant(od_tfgraph *g, tg_node *n, tg_value *out) {
-  enum { KEEP = 1 << 16 };
-  if (n->constant_cached) {
-    *out = tg_value_share(&n->constant);
-    return OD_OK;
-  }
+static od_status tensor_bytes(od_view *out, const tg_node *n) {
   const od_view *v = tg_attr_find(n, "value");
-  od_view tensor = {NULL, 0};
+  *out = (od_view){NULL, 0};
   if (v) {
     od_wire w = od_wire_over(*v);
     od_wire_field f;
     while (od_wire_next(&w, &f))
-      if (od_wire_is(&f, 8, OD_WIRE_BYTES)) tensor = f.bytes;
+      if (od_wire_is(&f, 8, OD_WIRE_BYTES)) *out = f.bytes;
   }
-  if (!tensor.data) return od_fail(OD_EDATA, "%s (Const) has no value", n->name);
+  return out->data ? OD_OK : od_fail(OD_EDATA, "the node has no value");
+}
+
+static od_status make_constant(od_tfgraph *g, tg_node *n, tg_value *out) {
+  enum { KEEP = 1 << 16 };
+  od_view bytes;
   od_dtype dtype;
   od_shape shape;
   int64_t cells;
+  OD_TRY(tensor_bytes(&bytes, n));
   /* before memory is asked for: a few bytes of file may stand for one value repeated */
-  OD_TRY(od_fail_context(tg_parse_tensor_type(&dtype, &shape, tensor), "%s (Const)", n->name));
-  OD_TRY(od_fail_context(tg_check_bytes(g, &shape, dtype), "%s (Const)", n->name));
-  OD_TRY(od_fail_context(tg_cells(&cells, &shape), "%s (Const)", n->name));
-  OD_TRY(od_fail_context(tg_parse_tensor(out, tensor, true), "%s (Const)", n->name));
-  if (tg_attr_type(n, "dtype") != od_dtype_tf(out->t.dtype)) {
-    od_status st = od_fail(OD_EDATA, "%s (Const): its attribute dtype is not its value's %s", n->name,
-                           od_dtype_name(out->t.dtype));
-    tg_value_drop(g, out);
-    return st;
+  OD_TRY(tg_parse_tensor_type(&dtype, &shape, bytes));
+  OD_TRY(tg_check_bytes(g, &shape, dtype));
+  OD_TRY(tg_cells(&cells, &shape));
+  if (tg_attr_type(n, "dtype") != od_dtype_tf(dtype))
+    return od_fail(OD_EDATA, "its attribute dtype is not its value's %s", od_dtype_name(dtype));
+  *out = (tg_value){.t = {dtype, shape, NULL}, .lazy = n};
+  if (dtype == OD_STRING || (size_t)od_shape_size(&shape) * od_dtype_size(dtype) <= KEEP) {
+    out->lazy = NULL;
+    OD_TRY(tg_parse_tensor(out, bytes, true));
   }
-  if (!out->buf || out->buf->size <= KEEP) {
-    n->constant = tg_value_share(out);
-    n->constant_cached = true;
+  n->constant = tg_value_share(out);
+  n->constant_cached = true;
+  return OD_OK;
+}
+
+/* Small constants are kept. Of big ones only type and shape are: their bytes are used in the file where they are aligned, else
+ * copied for the time of their use, so that weights lie twice in memory one layer at a time, never all of them. */
+od_status tg_constant(od_tfgraph *g, tg_node *n, tg_value *out) {
+  if (n->constant_cached) {
+    *out = tg_value_share(&n->constant);
+    return OD_OK;
   }
+  return od_fail_context(make_constant(g, n, out), "node %s (Const)", n->name);
+}
+
+od_status tg_materialize(od_tfgraph *g, tg_value *v) {
+  if (!v->lazy) return OD_OK;
+  od_view bytes;
+  tg_node *n = v->lazy;
+  tg_value full;
+  (void)g;
+  od_status st = tensor_bytes(&bytes, n);
+  if (st == OD_OK) st = tg_parse_tensor(&full, bytes, true);
+  OD_TRY(od_fail_context(st, "node %s (Const)", n->name));
+  *v = full;
   return OD_OK;
 }
