@@ -154,9 +154,9 @@ quickstart:
 	@tools/quickstart
 
 ## make bench       speed of SSD MobileNet v1 beside the convolutions alone: training and inference, fp32 and bf16
-bench: $(BUILD)/tests/bench/bench_speed
+bench: $(BUILD)/tests/bench/bench_speed $(BUILD)/tests/bench/bench_shapes
 	@BUILD=$(BUILD) tests/bench/run
-$(BUILD)/tests/bench/bench_speed: $(BUILD)/obj/tests/bench/bench_speed.o $(call upto,train)
+$(BUILD)/tests/bench/bench_%: $(BUILD)/obj/tests/bench/bench_%.o $(call upto,train)
 	@mkdir -p $(@D)
 	@$(CC) $(SAN) -fopenmp -o $@ $< -Wl,--start-group $(call upto,train) -Wl,--end-group -Wl,--as-needed $(LIBS)
 

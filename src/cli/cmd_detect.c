@@ -98,10 +98,12 @@ static od_status refuse_own_folder(const session *s, const od_strings *files) {
   return st;
 }
 
+#define FILE_BYTES_MAX ((uint64_t)1 << 30)
+
 static od_status load(od_image *out, const char *path) {
   char *bytes = NULL;
   size_t size;
-  OD_TRY(od_file_read_all(&bytes, &size, path, (uint64_t)1 << 30));
+  OD_TRY(od_file_read_all(&bytes, &size, path, FILE_BYTES_MAX));
   od_status st = od_fail_context(od_image_decode(out, bytes, size, 3), "%s", path);
   od_free(bytes);
   return st;
@@ -241,6 +243,19 @@ static od_status open_session(session *s) {
   return open_labels(s);
 }
 
+/* The plan for the size of this picture is made while another is looked at. What is wrong with the file is said when its turn comes. */
+static void expect(session *s, const char *path) {
+  od_resizer_size size;
+  char *bytes = NULL;
+  size_t n;
+  int h, w, channels;
+  if (!s->detector || od_file_read_all(&bytes, &n, path, FILE_BYTES_MAX) != OD_OK) return;
+  if (od_image_size(&h, &w, &channels, bytes, n) == OD_OK &&
+      od_resizer_target(&size, od_detector_resizer(s->detector), h, w) == OD_OK)
+    od_detector_expect(s->detector, NULL, size.out_height, size.out_width);
+  od_free(bytes);
+}
+
 /* All pictures; a stop leaves behind what was done until then. */
 static od_status look_at_each(session *s, const od_strings *files) {
   od_progress progress;
@@ -248,6 +263,7 @@ static od_status look_at_each(session *s, const od_strings *files) {
   od_progress_start(&progress, s->r, "pictures", 0, files->count);
   for (size_t i = 0; i < files->count && st == OD_OK; i++) {
     st = od_stop_check();
+    if (i + 1 < files->count) expect(s, files->items[i + 1]);
     if (st == OD_OK) st = look_at(s, files->items[i]);
     od_progress_step(&progress, i + 1);
   }

@@ -53,7 +53,7 @@ void od_program_free(od_program *p);
  * engine; allocates nothing once a shape was seen. */
 OD_MUST_CHECK od_status od_program_run(od_program *p, const od_tensor *feeds, od_tensor *fetches);
 
-/* Makes the plan for these feed shapes unless it is there. May run in other threads beside od_program_run. */
+/* Makes the plan for these feed shapes unless it is there. May run in other threads beside od_program_run: ahead.h. */
 OD_MUST_CHECK od_status od_program_prepare(od_program *p, const od_shape *feed_shapes);
 
 /* Bytes that the plan of these shapes needs for activations and scratch (makes the plan). */

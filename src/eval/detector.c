@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "engine/ahead.h"
 #include "io/bundle.h"
 #include "model/parts.h"
 #include "ops/math.h"
@@ -19,6 +20,7 @@ struct od_detector {
   od_model model;
   od_engine *engine;
   od_program *program;
+  od_ahead *ahead; /* NULL until something is expected */
   int n_feeds;
   int64_t step;
   int32_t *classes; /* [B*M] of the last run, ids from 1 */
@@ -87,6 +89,7 @@ done:
 
 void od_detector_free(od_detector *d) {
   if (!d) return;
+  od_ahead_free(d->ahead);
   od_program_free(d->program);
   od_engine_free(d->engine);
   od_state_free(d->state);
@@ -125,6 +128,18 @@ od_status od_detector_run(od_detector *d, const od_detector_batch *b, od_detecti
     found[i] = (od_detections){(int)((const float *)t[3].data)[i], (float *)t[0].data + i * m * 4, (float *)t[1].data + i * m, d->classes + i * m};
   for (int i = 0; losses && i < d->model.losses.n; i++) losses[i] = *(const float *)t[N_DETECTION_FETCHES + i].data;
   return OD_OK;
+}
+
+void od_detector_expect(od_detector *d, const od_detector_batch *like, int64_t height, int64_t width) {
+  od_shape shapes[FEEDS_MAX] = {OD_SHAPE(1, height, width, od_model_channels(d->options.model)), OD_SHAPE(1, 3)};
+  if (!d->ahead && od_ahead_new(&d->ahead, d->program, d->n_feeds) != OD_OK) return; /* the run makes its plan itself */
+  if (like) {
+    const od_tensor feeds[FEEDS_MAX] = {like->images, like->true_shapes, like->boxes, like->class_targets, like->weights, like->num_boxes};
+    for (int k = 0; k < d->n_feeds; k++) shapes[k] = feeds[k].shape;
+    shapes[0].dim[1] = height;
+    shapes[0].dim[2] = width;
+  }
+  od_ahead_ask(d->ahead, shapes);
 }
 
 od_status od_detector_look(od_detector *d, const od_image *picture, od_detections *found) {

@@ -50,6 +50,10 @@ typedef struct {
  * are names, or NULL. */
 OD_MUST_CHECK od_status od_detector_run(od_detector *d, const od_detector_batch *batch, od_detections *found, float *losses);
 
+/* A batch like this one (NULL: a single picture without groundtruth) whose resized pictures have this size will come: its plan is
+ * made in another thread. Never needed, only quicker. */
+void od_detector_expect(od_detector *d, const od_detector_batch *like, int64_t height, int64_t width);
+
 /* Looks at one RGB picture of any size. */
 OD_MUST_CHECK od_status od_detector_look(od_detector *d, const od_image *picture, od_detections *found);
 

@@ -154,12 +154,23 @@ static od_status add_picture(pass *p, const od_picture *s, const od_detections *
   return found.boxes ? od_eval_add_detections(p->evaluator, id, &found) : OD_ENOMEM;
 }
 
+/* Has plans made for batches that wait with pictures of another size. */
+static void look_ahead(pass *p, od_eval_job *j, const od_detector_batch *now) {
+  enum { FEW = 4 };
+  od_input_shape next[FEW];
+  const int n = od_input_upcoming(p->input, next, FEW);
+  for (int i = 0; i < n; i++)
+    if (next[i].height != now->images.shape.dim[1] || next[i].width != now->images.shape.dim[2])
+      od_detector_expect(j->detector, now, next[i].height, next[i].width);
+}
+
 static od_status evaluate_batch(pass *p, od_eval_job *j) {
   od_batch *b = &p->batch;
   od_detections *found;
   float losses[OD_NAMED_MAX];
   OD_TRY(od_new(&found, (size_t)b->count, sizeof *found));
   od_detector_batch in = {b->images, b->true_shapes, b->boxes, b->class_targets, b->weights, b->num_boxes};
+  look_ahead(p, j, &in);
   od_status st = od_detector_run(j->detector, &in, found, losses);
   for (int i = 0; i < od_detector_loss_names(j->detector)->n && st == OD_OK; i++) p->losses[i] += (double)losses[i];
   for (int i = 0; i < b->count && st == OD_OK; i++) {

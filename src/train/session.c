@@ -178,6 +178,7 @@ od_status od_session_start(od_session *s) {
   OD_TRY(make_programs(s));
   OD_TRY(count_memory(s));
   OD_TRY(open_input(s));
+  OD_TRY(od_ahead_new(&s->ahead, s->program, s->size.turns > 1 ? OD_SESSION_FEEDS - 1 : OD_SESSION_FEEDS));
   if (s->size.turns == 1) return OD_OK;
   OD_TRY(od_new(&s->means, (size_t)s->n_applied + 1, sizeof *s->means));
   for (int i = 0, k = 0; i < s->train.n_gradients; i++) {
@@ -204,6 +205,7 @@ done:
 
 void od_session_close(od_session *s) {
   od_input_free(s->input); /* first: its threads may still warn */
+  od_ahead_free(s->ahead);
   od_batch_free(&s->batch);
   for (int i = 0; s->means && i < s->n_applied; i++) od_tensor_free(&s->means[1 + i]);
   od_free(s->means);
@@ -223,10 +225,26 @@ static void add_to(od_tensor *sum, const od_tensor *x, float factor) {
   for (int64_t i = 0, n = od_tensor_size(sum); i < n; i++) a[i] += factor * b[i];
 }
 
+/* Has plans made for the next batches whose pictures have another size than this one. All else is as in this batch; where it is
+ * not (more boxes than ever before) the plan is made when it is needed. */
+static void look_ahead(od_session *s, const od_tensor *feeds) {
+  enum { FEW = 4 };
+  od_input_shape next[FEW];
+  od_shape shapes[OD_SESSION_FEEDS];
+  const int n = od_input_upcoming(s->input, next, FEW);
+  for (int k = 0; k < OD_SESSION_FEEDS; k++) shapes[k] = feeds[k].shape;
+  for (int i = 0; i < n; i++) {
+    shapes[0].dim[1] = next[i].height;
+    shapes[0].dim[2] = next[i].width;
+    if (!od_shape_equal(&shapes[0], &feeds[0].shape)) od_ahead_ask(s->ahead, shapes);
+  }
+}
+
 static od_status one_turn(od_session *s) {
   od_tensor feeds[OD_SESSION_FEEDS];
   OD_TRY(od_input_next(s->input, &s->batch));
   od_session_feeds(NULL, feeds, s);
+  look_ahead(s, feeds);
   od_program_set_key(s->program, od_key_mix(od_key_mix(s->seed, s->step), (uint64_t)s->turn));
   OD_TRY(od_program_run(s->program, feeds, s->fetched));
   for (int i = 0; i < s->n_scalars; i++) s->values[i] += *(const float *)s->fetched[i].data / (float)s->size.turns;

@@ -2,6 +2,7 @@
 #ifndef OD_TRAIN_SESSION_H
 #define OD_TRAIN_SESSION_H
 
+#include "engine/ahead.h"
 #include "train/check.h"
 #include "train/schedule.h"
 #include "train/trainer.h"
@@ -30,6 +31,7 @@ typedef struct {
   od_program *program; /* the whole step; with several turns: gradients and batch norm only */
   od_program *apply;   /* several turns: fed with the learning rate and mean gradients */
   od_input_queue *input;
+  od_ahead *ahead;     /* makes plans for the pictures that wait in the input */
   uint64_t start;      /* ticket the input begins at */
   od_batch batch;      /* the last one */
   uint64_t step;       /* steps done */

@@ -1,5 +1,5 @@
-/* bench_speed CONFIG [--inference] [--bf16] [--batch=N] [--rounds=N]: one row of `make bench`. Our step beside the convolutions of
- * the very same step run alone: the library may choose every layout ("any"), weights are packed, nothing is reordered. Both
+/* bench_speed CONFIG [--inference] [--bf16] [--batch=N] [--height=N --width=N] [--rounds=N]: one row of `make bench`. Our step beside
+ * the convolutions and products of the very same step run alone: the library may choose every layout ("any"), weights are packed, nothing is reordered. Both
  * in turn, in one process; medians. Shapes come from the graph. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include "base/report.h"
 #include "engine/backend.h"
 #include "engine/cpu/dnnl_compat.h"
+#include "ops/math.h"
 #include "ops/nn.h"
 #include "train/rehearsal.h"
 
@@ -33,8 +34,8 @@ typedef struct {
   dnnl_primitive_desc_t pd;
   dnnl_primitive_t prim;
   dnnl_memory_t mem[4]; /* x, w, y, scratch */
-  bool depthwise;
-  double seconds; /* of the last round */
+  bool depthwise, product; /* product: a matrix product of `matmul` */
+  od_matmul_shape matmul;
 } kernel;
 
 typedef struct {
@@ -74,17 +75,49 @@ static void add(kernels *all, const od_node *n, od_pass pass, const od_shape *x,
   k.shape.pad_right = (s->ow - 1) * s->stride_w + (s->kw - 1) * s->dilation_w + 1 - s->w - g.pad_left;
   all->flops += 2.0 * (double)(s->n * s->oh * s->ow) * (double)(s->o * (s->c / s->groups)) * (double)(s->kh * s->kw);
   for (int i = 0; i < all->n; i++)
-    if (all->k[i].pass == pass && memcmp(&all->k[i].shape, &k.shape, sizeof k.shape) == 0) {
+    if (!all->k[i].product && all->k[i].pass == pass && memcmp(&all->k[i].shape, &k.shape, sizeof k.shape) == 0) {
       all->k[i].count++;
       return;
     }
   all->k[all->n++] = k;
 }
 
+static void add_product(kernels *all, const od_node *n, const od_shape *a, const od_shape *b) {
+  const od_matmul_params *p = n->params;
+  kernel k = {.count = 1, .product = true};
+  k.matmul = (od_matmul_shape){.m = a->dim[p->transpose_a],
+                               .k = a->dim[!p->transpose_a],
+                               .n = b->dim[!p->transpose_b],
+                               .a_row = p->transpose_a ? 1 : a->dim[1],
+                               .a_col = p->transpose_a ? a->dim[1] : 1,
+                               .b_row = p->transpose_b ? 1 : b->dim[1],
+                               .b_col = p->transpose_b ? b->dim[1] : 1};
+  all->flops += 2.0 * (double)k.matmul.m * (double)k.matmul.n * (double)k.matmul.k;
+  all->k[all->n++] = k;
+}
+
+/* Nodes that the program computes: what leads to its outputs and, in training, to the updates. */
+static bool *needed_nodes(const od_rehearsal *r) {
+  const size_t n = od_graph_size(r->graph);
+  bool *needed = calloc(n + 1, sizeof *needed);
+  if (!needed) die("memory");
+  for (int i = 0; i < r->n_fetches; i++)
+    if (od_has(r->outputs[i])) needed[r->outputs[i].node->id] = true;
+  for (size_t i = 0; od_has(r->train.total_loss) && i < od_graph_updates(r->graph); i++)
+    needed[od_graph_update(r->graph, i)->value.node->id] = true;
+  for (size_t i = n; i-- > 0;) {
+    const od_node *node = od_graph_node(r->graph, i);
+    for (int k = 0; needed[i] && k < node->n_in; k++)
+      if (od_has(node->in[k])) needed[node->in[k].node->id] = true;
+  }
+  return needed;
+}
+
 /* Types of every node for the shapes that the rehearsal feeds; then the convolutions among them. */
 static void find(kernels *all, const od_rehearsal *r) {
   const size_t n = od_graph_size(r->graph);
   od_type **types = calloc(n + 1, sizeof *types);
+  bool *needed = needed_nodes(r);
   all->k = calloc(n + 1, sizeof *all->k);
   if (!types || !all->k) die("memory");
   for (size_t i = 0; i < n; i++) {
@@ -103,19 +136,20 @@ static void find(kernels *all, const od_rehearsal *r) {
       in[k] = present[k] ? types[node->in[k].node->id][node->in[k].out] : od_type_of(OD_NONE);
     }
     OK(od_infer_node(types[i], node, in, present));
-    const char *op = node->op->name;
+    const char *op = needed[i] ? node->op->name : "";
     if (strncmp(op, "depthwise_", 10) == 0) op += 10;
     if (strcmp(op, "conv2d") == 0) add(all, node, OD_PASS_FORWARD, &in[0].shape, &in[1].shape, &types[i][0].shape);
     if (strcmp(op, "conv2d_grad_input") == 0)
       add(all, node, OD_PASS_DATA, &types[i][0].shape, &in[1].shape, &in[0].shape);
     if (strcmp(op, "conv2d_grad_filter") == 0)
       add(all, node, OD_PASS_WEIGHTS, &in[0].shape, &types[i][0].shape, &in[1].shape);
-    if (strcmp(op, "matmul") == 0) die("this graph has products besides convolutions: they are not measured here");
+    if (strcmp(op, "matmul") == 0) add_product(all, node, &in[0].shape, &in[1].shape);
     free(in);
     free(present);
   }
   for (size_t i = 0; i < n; i++) free(types[i]);
   free(types);
+  free(needed);
 }
 
 /* ------------------------------------------------------------------------------------------------------ primitives, runs */
@@ -149,6 +183,23 @@ static dnnl_primitive_desc_t describe(dnnl_engine_t e, const od_conv_shape *s, o
 
 static od_mdp query(const kernel *k, dnnl_query_t q) { return dnnl_primitive_desc_query_md(k->pd, q, 0); }
 
+static void own_memory(kernels *all, kernel *k, const dnnl_query_t *what) {
+  for (int i = 0; i < 4; i++) {
+    OK(od_mem_new(&k->mem[i], query(k, what[i]), all->engine));
+    const size_t bytes = od_md_bytes(query(k, what[i]));
+    if (bytes > all->need[i]) all->need[i] = bytes;
+  }
+}
+
+static void make_product(kernels *all, kernel *k, bool bf16) {
+  static const dnnl_query_t what[4] = {dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md, dnnl_query_scratchpad_md};
+  od_prim prim;
+  OK(od_dnnl_matmul(&prim, all->engine, &k->matmul, bf16 ? OD_BF16 : OD_F32, OD_F32));
+  k->pd = prim.pd;
+  k->prim = prim.prim;
+  own_memory(all, k, what);
+}
+
 static void make(kernels *all, kernel *k, bool bf16, bool inference) {
   const od_conv_shape *s = &k->shape;
   const od_dtype type = bf16 ? OD_BF16 : OD_F32;
@@ -175,11 +226,7 @@ static void make(kernels *all, kernel *k, bool bf16, bool inference) {
                                 k->pass == OD_PASS_WEIGHTS ? dnnl_query_diff_weights_md : dnnl_query_weights_md,
                                 k->pass == OD_PASS_FORWARD ? dnnl_query_dst_md : dnnl_query_diff_dst_md,
                                 dnnl_query_scratchpad_md};
-  for (int i = 0; i < 4; i++) {
-    OK(od_mem_new(&k->mem[i], query(k, what[i]), all->engine));
-    const size_t bytes = od_md_bytes(query(k, what[i]));
-    if (bytes > all->need[i]) all->need[i] = bytes;
-  }
+  own_memory(all, k, what);
   od_md_free(&x), od_md_free(&w), od_md_free(&dw), od_md_free(&y);
 }
 
@@ -207,7 +254,10 @@ static void prepare(kernels *all, const od_rehearsal *r, bool bf16, bool inferen
   DNNL(dnnl_engine_create(&all->engine, dnnl_cpu, 0));
   DNNL(dnnl_stream_create(&all->stream, all->engine, dnnl_stream_default_flags));
   find(all, r);
-  for (int i = 0; i < all->n; i++) make(all, &all->k[i], bf16, inference);
+  for (int i = 0; i < all->n; i++) {
+    if (all->k[i].product) make_product(all, &all->k[i], bf16);
+    else make(all, &all->k[i], bf16, inference);
+  }
   for (int m = 0; m < 4; m++) {
     all->data[m] = od_alloc(all->need[m] + 64);
     if (!all->data[m]) die("memory");
@@ -240,6 +290,7 @@ int main(int argc, char **argv) {
   if (argc < 2) die("which config?");
   const bool inference = flag(argc, argv, "--inference") != NULL, bf16 = flag(argc, argv, "--bf16") != NULL;
   const char *batch = flag(argc, argv, "--batch"), *text = flag(argc, argv, "--rounds");
+  const char *height = flag(argc, argv, "--height"), *width = flag(argc, argv, "--width");
   const int rounds = text ? (int)strtol(text, NULL, 10) : 7;
   if (rounds < 1 || rounds > ROUNDS_MAX) die("--rounds is 1 to 1000");
   static double ours[ROUNDS_MAX], dense[ROUNDS_MAX], depthwise[ROUNDS_MAX], sums[ROUNDS_MAX], ratios[ROUNDS_MAX];
@@ -250,6 +301,8 @@ int main(int argc, char **argv) {
   const od_rehearsal_spec spec = {.config = pipeline.config,
                                   .inference = inference,
                                   .batch = batch ? strtol(batch, NULL, 10) : 0,
+                                  .height = height ? strtol(height, NULL, 10) : 0,
+                                  .width = width ? strtol(width, NULL, 10) : 0,
                                   .engine = {.name = "cpu", .precision = bf16 ? OD_MIXED_BF16 : OD_FP32}};
   OK(od_rehearsal_new(&r, &spec));
   if (bf16 && od_engine_get_options(r.engine)->precision != OD_MIXED_BF16) {
@@ -275,12 +328,14 @@ int main(int argc, char **argv) {
   for (int i = 0; i < (rounds + 1) / 2; i++) OK(od_rehearsal_step(&r, NULL));
   size_t n;
   const od_profile_step *s = od_program_profile_steps(r.program, &n);
-  double total = 0, norm = 0, conv = 0;
+  double total = 0, norm = 0, conv = 0, flops = 0;
   for (size_t i = 0; i < n; i++) {
     total += s[i].seconds;
     if (s[i].flops > 0) conv += s[i].seconds;
+    flops += s[i].flops;
     if (strstr(s[i].op, "batch_norm") || strstr(s[i].kernel, "batch_norm")) norm += s[i].seconds;
   }
+  if (!(flops > 0.99 * all.flops && flops < 1.01 * all.flops)) die("the step and the kernels alone do not compute the same");
   const double ms = 1e3 * median(ours, rounds);
   printf("%-10s %-5s %4lld %9.1f %9.1f %9.1f %6.2f %7.1f %9.1f %6.1f %7.1f %7.0f %7.2f\n",
          inference ? "inference" : "train", bf16 ? "bf16" : "fp32", (long long)r.batch, ms, 1e3 * median(sums, rounds),

@@ -1,5 +1,6 @@
 /* The cpu engine: oneDNN for convolutions, pooling and products, our own kernels for the rest; see cpu.h. */
 #include <omp.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -16,6 +17,7 @@ static bool has_bf16(void) {
 
 static void close_cpu(void *ctx) {
   od_cpu *c = ctx;
+  od_prims_destroy(&c->prims);
   if (c->stream) dnnl_stream_destroy(c->stream);
   if (c->engine) dnnl_engine_destroy(c->engine);
   pthread_mutex_destroy(&c->lock);
@@ -27,12 +29,14 @@ static od_status open_cpu(void **ctx, od_engine_options *options) {
   od_cpu *c;
   OD_TRY(od_new(&c, 1, sizeof *c));
   pthread_mutex_init(&c->lock, NULL);
+  od_prims_init(&c->prims);
   c->threads = options->threads;
   c->bf16 = options->precision == OD_MIXED_BF16 && has_bf16();
   if (!c->bf16) options->precision = OD_FP32; /* the processor has no bfloat16: who asks sees it in the options */
   c->simd = od_cpu_simd_best();
   od_status st;
   OD_GO(st, od_dnnl_status(dnnl_engine_create(&c->engine, dnnl_cpu, 0), "engine"));
+  c->prims.engine = c->engine;
   OD_GO(st, od_dnnl_status(dnnl_stream_create(&c->stream, c->engine, dnnl_stream_default_flags), "stream"));
 done:
   if (st != OD_OK) close_cpu(c);
@@ -56,6 +60,8 @@ static od_status plan(void **out, void *ctx, const od_plan_request *r) {
   od_cpu_plan *p = NULL;
   od_status st = od_cpu_plan_new(&p, c, r, guards);
   *out = p;
+  size_t wanted = atomic_load(&c->wanted);
+  while (st == OD_OK && p->total > wanted && !atomic_compare_exchange_weak(&c->wanted, &wanted, p->total)) {}
   leave(c, before);
   return st;
 }
@@ -72,14 +78,20 @@ static void ask_huge_pages(char *buffer, size_t size) {
   if (end > begin) (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
 }
 
+/* Growing means touching all pages anew. So it grows to what the largest plan known needs, and a second time by a quarter at least;
+ * pages that nobody touches are not there. */
 static od_status grow_buffer(od_cpu *c, size_t size) {
   if (c->buffer && c->size >= size) return OD_OK; /* a plan without bytes gets a buffer too */
+  const size_t wanted = atomic_load(&c->wanted), quarter = c->buffer ? c->size + c->size / 4 : 0;
+  size_t more = quarter > wanted ? quarter : wanted;
+  if (more < size) more = size;
   od_free(c->buffer);
   c->size = 0;
-  c->buffer = od_alloc(size);
+  c->buffer = od_alloc(more);
+  if (!c->buffer && more > size) c->buffer = od_alloc(more = size); /* what was only for later is no reason to fail */
   if (!c->buffer) return OD_ENOMEM;
-  c->size = size;
-  ask_huge_pages(c->buffer, size);
+  c->size = more;
+  ask_huge_pages(c->buffer, c->size);
   return OD_OK;
 }
 

@@ -100,7 +100,7 @@ static od_status create(void **out, od_cpu_draft *d) {
   const bool bias = od_has(s->bias) || s->fold;
   dnnl_engine_t e = d->cpu->engine;
   *out = s;
-  OD_TRY(od_dnnl_conv(&s->prim, e, OD_PASS_FORWARD, &s->shape, s->type, bias, s->act, false));
+  OD_TRY(od_prims_conv(&s->prim, &d->cpu->prims, OD_PASS_FORWARD, &s->shape, s->type, bias, s->act, false));
   OD_TRY(od_dnnl_filter_md(&s->plain, &s->shape, OD_F32));
   s->at_work = 0;
   d->scratch = (od_prim_scratch(&s->prim) + OD_ALIGN - 1) / OD_ALIGN * OD_ALIGN;

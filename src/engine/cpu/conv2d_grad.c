@@ -61,7 +61,7 @@ static od_status create_input(void **out, od_cpu_draft *d) {
   self *s = d->note;
   dnnl_engine_t e = d->cpu->engine;
   *out = s;
-  OD_TRY(od_dnnl_conv(&s->prim, e, OD_PASS_DATA, &s->shape, s->type, false, OD_ACT_NONE, false));
+  OD_TRY(od_prims_conv(&s->prim, &d->cpu->prims, OD_PASS_DATA, &s->shape, s->type, false, OD_ACT_NONE, false));
   OD_TRY(od_dnnl_filter_md(&s->plain, &s->shape, OD_F32));
   d->scratch = up(od_prim_scratch(&s->prim));
   od_cpu_weights_spec spec = {s->filter, od_md_of(&s->plain), od_prim_md(&s->prim, dnnl_query_weights_md), is_depthwise(d->node) ? 1 : s->shape.o,
@@ -110,7 +110,7 @@ static od_status create_filter(void **out, od_cpu_draft *d) {
   self *s = d->note;
   dnnl_engine_t e = d->cpu->engine;
   *out = s;
-  OD_TRY(od_dnnl_conv(&s->prim, e, OD_PASS_WEIGHTS, &s->shape, s->type, false, OD_ACT_NONE, false));
+  OD_TRY(od_prims_conv(&s->prim, &d->cpu->prims, OD_PASS_WEIGHTS, &s->shape, s->type, false, OD_ACT_NONE, false));
   OD_TRY(od_dnnl_filter_md(&s->plain, &s->shape, OD_F32));
   od_mdp packed = od_prim_md(&s->prim, dnnl_query_diff_weights_md);
   d->scratch = up(od_prim_scratch(&s->prim));
@@ -122,7 +122,7 @@ static od_status create_filter(void **out, od_cpu_draft *d) {
   OD_TRY(od_mem_new(&s->c, packed, e));
   OD_TRY(od_mem_new(&s->work, od_prim_md(&s->prim, dnnl_query_scratchpad_md), e));
   if (!od_md_equal(packed, od_md_of(&s->plain))) {
-    OD_TRY(od_dnnl_reorder(&s->reorder, e, packed, od_md_of(&s->plain)));
+    OD_TRY(od_prims_reorder(&s->reorder, &d->cpu->prims, packed, od_md_of(&s->plain)));
     OD_TRY(od_mem_new(&s->to, od_md_of(&s->plain), e));
     OD_TRY(od_mem_new(&s->work2, od_prim_md(&s->reorder, dnnl_query_scratchpad_md), e));
     s->at_packed = d->scratch;

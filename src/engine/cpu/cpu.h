@@ -12,7 +12,7 @@
 #include <pthread.h>
 
 #include "engine/backend.h"
-#include "engine/cpu/dnnl_compat.h"
+#include "engine/cpu/prims.h"
 #include "engine/cpu/simd.h"
 
 typedef struct od_cpu_pack od_cpu_pack;
@@ -29,8 +29,10 @@ typedef struct {
   const od_cpu_simd *simd; /* our inner loops for this processor */
   char *buffer;            /* activations and scratch of whatever plan runs; grows */
   size_t size;
+  _Atomic size_t wanted; /* the most that a plan made so far needs: the buffer grows to that at once */
   pthread_mutex_t lock; /* guards packs */
   od_cpu_pack *packs;   /* packed weights shared by plans: weights.c */
+  od_prims prims;       /* primitives shared by steps and plans */
 } od_cpu;
 
 /* ------------------------------------------------------------------------------------------------------ values, steps */

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "engine/cpu/prims.h"
+
 #define NEW_API (DNNL_VERSION_MAJOR >= 3)
 
 od_status od_dnnl_status(dnnl_status_t st, const char *what) {
@@ -73,8 +75,11 @@ size_t od_md_bytes(od_mdp m) { return m ? dnnl_memory_desc_get_size(m) : 0; }
 
 /* --------------------------------------------------------------------------------------------------------- primitives */
 void od_prim_free(od_prim *p) {
-  if (p->prim) dnnl_primitive_destroy(p->prim);
-  if (p->pd) dnnl_primitive_desc_destroy(p->pd);
+  if (p->shared) od_prims_release(p->shared);
+  else {
+    if (p->prim) dnnl_primitive_destroy(p->prim);
+    if (p->pd) dnnl_primitive_desc_destroy(p->pd);
+  }
   *p = (od_prim){0};
 }
 
@@ -166,16 +171,17 @@ static od_status filter_md(od_md *out, const od_conv_shape *s, od_dtype type, bo
 
 od_status od_dnnl_filter_md(od_md *out, const od_conv_shape *s, od_dtype type) { return filter_md(out, s, type, false); }
 
+/* Gradients get no hint of the forward convolution: the library takes nothing from it, and describing it costs as much again. */
 static dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t e, od_pass pass, const od_conv_shape *s, od_mdp x, od_mdp w,
-                               od_mdp b, od_mdp y, const_dnnl_primitive_desc_t hint, const_dnnl_primitive_attr_t attr) {
+                               od_mdp b, od_mdp y, const_dnnl_primitive_attr_t attr) {
   const dnnl_dims_t st = {s->stride_h, s->stride_w}, di = {s->dilation_h - 1, s->dilation_w - 1};
   const dnnl_dims_t pl = {s->pad_top, s->pad_left}, pr = {s->pad_bottom, s->pad_right};
   const dnnl_alg_kind_t direct = dnnl_convolution_direct;
 #if NEW_API
   if (pass == OD_PASS_DATA)
-    return dnnl_convolution_backward_data_primitive_desc_create(pd, e, direct, x, w, y, st, di, pl, pr, hint, attr);
+    return dnnl_convolution_backward_data_primitive_desc_create(pd, e, direct, x, w, y, st, di, pl, pr, NULL, attr);
   if (pass == OD_PASS_WEIGHTS)
-    return dnnl_convolution_backward_weights_primitive_desc_create(pd, e, direct, x, w, b, y, st, di, pl, pr, hint, attr);
+    return dnnl_convolution_backward_weights_primitive_desc_create(pd, e, direct, x, w, b, y, st, di, pl, pr, NULL, attr);
   return dnnl_convolution_forward_primitive_desc_create(pd, e, dnnl_forward_training, direct, x, w, b, y, st, di, pl, pr, attr);
 #else
   dnnl_convolution_desc_t c;
@@ -186,15 +192,15 @@ static dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t e, od_pa
     r = dnnl_dilated_convolution_backward_weights_desc_init(&c, direct, x, w, b, y, st, di, pl, pr);
   else
     r = dnnl_dilated_convolution_forward_desc_init(&c, dnnl_forward_training, direct, x, w, b, y, st, di, pl, pr);
-  return r == dnnl_success ? dnnl_primitive_desc_create(pd, &c, attr, e, hint) : r;
+  return r == dnnl_success ? dnnl_primitive_desc_create(pd, &c, attr, e, NULL) : r;
 #endif
 }
 
 od_status od_dnnl_conv(od_prim *out, dnnl_engine_t engine, od_pass pass, const od_conv_shape *s, od_dtype type, bool bias, od_act act,
                        bool add) {
   od_md x = {0}, w = {0}, dw = {0}, b = {0}, y = {0};
-  dnnl_primitive_attr_t attr = NULL, plain = NULL;
-  dnnl_primitive_desc_t hint = NULL, pd = NULL;
+  dnnl_primitive_attr_t attr = NULL;
+  dnnl_primitive_desc_t pd = NULL;
   od_status st;
   *out = (od_prim){0};
   OD_GO(st, image_md(&x, s->n, s->h, s->w, s->c, type));
@@ -203,18 +209,11 @@ od_status od_dnnl_conv(od_prim *out, dnnl_engine_t engine, od_pass pass, const o
   OD_GO(st, filter_md(&dw, s, OD_F32, true));
   if (bias) OD_GO(st, od_md_new(&b, 1, &s->o, (int64_t[]){1}, OD_F32));
   OD_GO(st, attributes(&attr, add, pass == OD_PASS_FORWARD ? act : OD_ACT_NONE));
-  if (pass != OD_PASS_FORWARD) {
-    OD_GO(st, attributes(&plain, false, OD_ACT_NONE));
-    OD_GO(st, od_dnnl_status(conv_desc(&hint, engine, OD_PASS_FORWARD, s, od_md_of(&x), od_md_of(&w), NULL, od_md_of(&y), NULL, plain),
-                             "convolution"));
-  }
   dnnl_status_t r = conv_desc(&pd, engine, pass, s, od_md_of(&x), od_md_of(pass == OD_PASS_WEIGHTS ? &dw : &w), od_md_of(&b),
-                              od_md_of(&y), hint, attr);
+                              od_md_of(&y), attr);
   OD_GO(st, finish(out, r, pd, "convolution"));
 done:
-  if (hint) dnnl_primitive_desc_destroy(hint);
   if (attr) dnnl_primitive_attr_destroy(attr);
-  if (plain) dnnl_primitive_attr_destroy(plain);
   od_md_free(&x);
   od_md_free(&w);
   od_md_free(&dw);

@@ -29,9 +29,11 @@ bool od_md_equal(od_mdp a, od_mdp b);
 size_t od_md_bytes(od_mdp m);
 
 /* A primitive with its description; all zero: none. */
+typedef struct od_shared_prim od_shared_prim;
 typedef struct {
   dnnl_primitive_desc_t pd;
   dnnl_primitive_t prim;
+  od_shared_prim *shared; /* whose it is when others use it too (prims.h); NULL: ours alone */
 } od_prim;
 void od_prim_free(od_prim *p);
 od_mdp od_prim_md(const od_prim *p, dnnl_query_t what); /* dnnl_query_weights_md and so on */

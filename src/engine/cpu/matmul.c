@@ -43,7 +43,7 @@ static bool match(od_cpu_draft *d) {
 static od_status create(void **out, od_cpu_draft *d) {
   self *s = d->note;
   *out = s;
-  OD_TRY(od_dnnl_matmul(&s->prim, d->cpu->engine, &s->shape, s->in, s->out));
+  OD_TRY(od_prims_matmul(&s->prim, &d->cpu->prims, &s->shape, s->in, s->out));
   OD_TRY(od_mem_new(&s->a, od_prim_md(&s->prim, dnnl_query_src_md), d->cpu->engine));
   OD_TRY(od_mem_new(&s->b, od_prim_md(&s->prim, dnnl_query_weights_md), d->cpu->engine));
   OD_TRY(od_mem_new(&s->c, od_prim_md(&s->prim, dnnl_query_dst_md), d->cpu->engine));

@@ -41,7 +41,7 @@ static void destroy(void *self_) {
 static od_status create(void **out, od_cpu_draft *d) {
   self *s = d->note;
   *out = s;
-  OD_TRY(od_dnnl_matmul(&s->prim, d->cpu->engine, &s->shape, OD_BF16, OD_F32));
+  OD_TRY(od_prims_matmul(&s->prim, &d->cpu->prims, &s->shape, OD_BF16, OD_F32));
   OD_TRY(od_mem_new(&s->x, od_prim_md(&s->prim, dnnl_query_src_md), d->cpu->engine));
   OD_TRY(od_mem_new(&s->dy, od_prim_md(&s->prim, dnnl_query_weights_md), d->cpu->engine));
   OD_TRY(od_mem_new(&s->dw, od_prim_md(&s->prim, dnnl_query_dst_md), d->cpu->engine));

@@ -57,7 +57,7 @@ static bool match(od_cpu_draft *d) {
 static od_status create(void **out, od_cpu_draft *d) {
   self *s = d->note;
   *out = s;
-  OD_TRY(od_dnnl_pool(&s->prim, d->cpu->engine, OD_PASS_FORWARD, &s->shape, od_cpu_is(d->node, "max_pool"), s->type));
+  OD_TRY(od_prims_pool(&s->prim, &d->cpu->prims, OD_PASS_FORWARD, &s->shape, od_cpu_is(d->node, "max_pool"), s->type));
   OD_TRY(od_mem_new(&s->x, od_prim_md(&s->prim, dnnl_query_src_md), d->cpu->engine));
   OD_TRY(od_mem_new(&s->y, od_prim_md(&s->prim, dnnl_query_dst_md), d->cpu->engine));
   OD_TRY(od_mem_new(&s->work, od_prim_md(&s->prim, dnnl_query_scratchpad_md), d->cpu->engine));
@@ -88,7 +88,7 @@ static bool match_avg(od_cpu_draft *d) {
 static od_status create_avg(void **out, od_cpu_draft *d) {
   self *s = d->note;
   *out = s;
-  OD_TRY(od_dnnl_pool(&s->prim, d->cpu->engine, OD_PASS_DATA, &s->shape, false, s->type));
+  OD_TRY(od_prims_pool(&s->prim, &d->cpu->prims, OD_PASS_DATA, &s->shape, false, s->type));
   OD_TRY(od_mem_new(&s->x, od_prim_md(&s->prim, dnnl_query_diff_src_md), d->cpu->engine));
   OD_TRY(od_mem_new(&s->y, od_prim_md(&s->prim, dnnl_query_diff_dst_md), d->cpu->engine));
   OD_TRY(od_mem_new(&s->work, od_prim_md(&s->prim, dnnl_query_scratchpad_md), d->cpu->engine));

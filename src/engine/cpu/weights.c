@@ -129,7 +129,7 @@ od_status od_cpu_weights_new(od_cpu_weights **out, od_cpu_draft *d, const od_cpu
   }
   if (w->folds) w->at_plain = room(&d->scratch, sizeof(float) * (size_t)(w->rows * w->out));
   if (!od_md_equal(s->plain, s->packed)) {
-    OD_GO(st, od_dnnl_reorder(&w->reorder, d->cpu->engine, s->plain, s->packed));
+    OD_GO(st, od_prims_reorder(&w->reorder, &d->cpu->prims, s->plain, s->packed));
     OD_GO(st, od_mem_new(&w->from, s->plain, d->cpu->engine));
     OD_GO(st, od_mem_new(&w->to, s->packed, d->cpu->engine));
     OD_GO(st, od_mem_new(&w->work, od_prim_md(&w->reorder, dnnl_query_scratchpad_md), d->cpu->engine));
