@@ -24,6 +24,9 @@ typedef struct {
   od_export_output outputs[OD_EXPORT_OUTPUTS];
   int n_outputs;
   od_engine *engine;
+  const od_args *args;
+  const od_reporter *reporter;
+  od_shape input_shape;
 } session;
 
 /* --------------------------------------------------------------------------------------------------------------- input */
@@ -103,7 +106,7 @@ static od_status check_size(session *s, od_program *program, const char *path, i
   for (int i = 0; i < s->n_outputs; i++) names[i] = s->outputs[i].name;
   OD_GO(st, made_pictures(&bytes, &floats, batch, height, width, (uint64_t)height * 10007 + (uint64_t)width));
   OD_GO(st, expected(want, s, program, &floats));
-  OD_GO(st, od_fail_context(od_export_check(&parity, path, &bytes, names, want, s->n_outputs), "%s differs from the trained model on a picture of %dx%d", path, height, width));
+  OD_GO(st, od_fail_context(od_export_check(&parity, path, &bytes, names, want, s->n_outputs), "the file that would be exported differs from the trained model on a picture of %dx%d; nothing was exported", height, width));
   od_info(r, "checked on a made picture of %dx%d: raw tensors within %.1e, boxes within %.1e, scores within %.1e", height, width, parity.raw, parity.box, parity.score);
 done:
   for (int i = 0; i < s->n_outputs; i++) od_tensor_free(&want[i]);
@@ -112,7 +115,11 @@ done:
   return st;
 }
 
-static od_status check(session *s, const od_args *a, const od_shape *shape, const char *path, const od_reporter *r) {
+static od_status check(void *ctx, const char *path) {
+  session *s = ctx;
+  const od_args *a = s->args;
+  const od_shape *shape = &s->input_shape;
+  const od_reporter *r = s->reporter;
   od_engine_options o;
   od_value fetches[OD_EXPORT_OUTPUTS];
   OD_TRY(od_read_engine_flags(&o, a));
@@ -132,11 +139,11 @@ static od_status check(session *s, const od_args *a, const od_shape *shape, cons
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- run */
-static od_status write_directory(session *s, const od_args *a, const od_shape *shape) {
+static od_status write_directory(session *s, const od_args *a) {
   od_str text = OD_STR_INIT;
   od_pb_pipeline *c = s->pipeline.config;
   od_export_spec spec = {.graph = s->graph, .images = s->images, .state = s->state, .outputs = s->outputs, .n_outputs = s->n_outputs,
-                         .input_shape = *shape, .inference_graph = od_arg_bool(a, "write_inference_graph")};
+                         .input_shape = s->input_shape, .inference_graph = od_arg_bool(a, "write_inference_graph")};
   if (c->eval_config) { /* the weights written are the ones to use: nobody shall look for averages again */
     c->eval_config->has_use_moving_averages = true;
     c->eval_config->use_moving_averages = false;
@@ -144,27 +151,22 @@ static od_status write_directory(session *s, const od_args *a, const od_shape *s
   od_status st = od_export_input_from_name(&spec.input, od_arg_text(a, "input_type"));
   if (st == OD_OK) st = od_textproto_print(&text, c);
   spec.pipeline_text = od_str_text(&text);
-  if (st == OD_OK) st = od_export_write(od_arg_text(a, "output_directory"), &spec);
+  if (st == OD_OK) st = od_export_write(od_arg_text(a, "output_directory"), &spec, check, s);
   od_str_free(&text);
   return st;
 }
 
 static od_status export(session *s, const od_args *a, const od_reporter *r) {
-  od_shape shape;
-  char *path = NULL;
-  OD_TRY(read_input_shape(&shape, od_arg_text(a, "input_shape")));
+  OD_TRY(read_input_shape(&s->input_shape, od_arg_text(a, "input_shape")));
   OD_TRY(load(s, a, r));
   OD_TRY(build(s, a));
-  OD_TRY(write_directory(s, a, &shape));
-  OD_TRY(od_path_join(&path, od_arg_text(a, "output_directory"), "frozen_inference_graph.pb"));
-  od_status st = check(s, a, &shape, path, r);
-  if (st == OD_OK) od_info(r, "exported to %s", od_arg_text(a, "output_directory"));
-  od_free(path);
-  return st;
+  OD_TRY(write_directory(s, a));
+  od_info(r, "exported to %s", od_arg_text(a, "output_directory"));
+  return OD_OK;
 }
 
 static od_status run(const od_args *a, const od_reporter *r) {
-  session s = {.n_outputs = 0};
+  session s = {.args = a, .reporter = r};
   OD_TRY(od_arg_required(a, "trained_checkpoint_prefix"));
   OD_TRY(od_arg_required(a, "output_directory"));
   od_status st = export(&s, a, r);

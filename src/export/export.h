@@ -54,8 +54,13 @@ typedef struct {
 enum { OD_EXPORT_OUTPUTS = 10 };
 int od_export_model_outputs(od_export_output *out, const od_model *model);
 
-/* Writes the directory (made when missing; other files in it stay). Errors name the node that cannot be written. */
-OD_MUST_CHECK od_status od_export_write(const char *output_directory, const od_export_spec *spec);
+/* Looks at what was written before anybody else can: gets the path of the frozen graph. */
+typedef od_status (*od_export_judge)(void *ctx, const char *frozen_graph);
+/* Writes the directory (made when missing; other files in it stay). The files are written beside it (<output_directory>.part-...)
+ * and judged there (judge NULL: not at all); after a failure nothing is left and what was there before is untouched. A new
+ * directory appears whole; in one that exists the files are replaced one by one, each by a rename. Errors name the node that
+ * cannot be written. */
+OD_MUST_CHECK od_status od_export_write(const char *output_directory, const od_export_spec *spec, od_export_judge judge, void *ctx);
 
 /* The graph with its variables, without weights, serialized: for the graph page of TensorBoard. spec->state may be NULL. */
 OD_MUST_CHECK od_status od_export_pack_graph(od_str *graph_def, const od_export_spec *spec);

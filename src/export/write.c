@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "export/graphdef.h"
 #include "io/bundle.h"
@@ -210,7 +211,7 @@ done:
   return st;
 }
 
-od_status od_export_write(const char *folder, const od_export_spec *spec) {
+static od_status write_files(const char *folder, const od_export_spec *spec) {
   od_tf *t = NULL;
   od_str path = OD_STR_INIT;
   od_status st;
@@ -234,5 +235,69 @@ od_status od_export_write(const char *folder, const od_export_spec *spec) {
 done:
   od_tf_free(t);
   od_str_free(&path);
+  return st;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- publishing */
+/* Removes a folder with everything in it; what cannot be removed stays. */
+static void remove_tree(const char *folder) {
+  od_strings names = {0};
+  od_str path = OD_STR_INIT;
+  if (od_path_list(&names, folder) == OD_OK)
+    for (size_t i = 0; i < names.count; i++) {
+      if (join(&path, folder, names.items[i]) != OD_OK) break;
+      if (od_path_is_dir(path.data))
+        remove_tree(path.data);
+      else
+        (void)!od_path_remove(path.data);
+    }
+  (void)!rmdir(folder);
+  od_strings_free(&names);
+  od_str_free(&path);
+}
+
+/* Moves the files of one folder into another, made when missing. */
+static od_status move_into(const char *folder, const char *stage) {
+  od_strings names = {0};
+  od_str from = OD_STR_INIT, to = OD_STR_INIT;
+  od_status st;
+  OD_GO(st, od_path_make_dirs(folder));
+  OD_GO(st, od_path_list(&names, stage));
+  for (size_t i = 0; i < names.count; i++) {
+    OD_GO(st, join(&from, stage, names.items[i]));
+    OD_GO(st, join(&to, folder, names.items[i]));
+    if (od_path_is_dir(from.data))
+      OD_GO(st, move_into(to.data, from.data));
+    else
+      OD_GO(st, od_path_rename(from.data, to.data));
+  }
+done:
+  od_strings_free(&names);
+  od_str_free(&from);
+  od_str_free(&to);
+  return st;
+}
+
+od_status od_export_write(const char *output_directory, const od_export_spec *spec, od_export_judge judge, void *ctx) {
+  od_str stage = OD_STR_INIT, graph = OD_STR_INIT;
+  char *folder = NULL;
+  od_status st;
+  bool staged = false;
+  OD_GO(st, od_path_clean(&folder, output_directory));
+  for (size_t n = strlen(folder); n > 1 && folder[n - 1] == '/'; n--) folder[n - 1] = 0;
+  OD_GO(st, od_path_check_local(folder));
+  if (od_path_is_file(folder)) OD_GO(st, od_fail(OD_EINVAL, "%s is a file, a directory is needed", folder));
+  od_str_addf(&stage, "%s.part-%ld", folder, (long)getpid());
+  OD_GO(st, od_str_check(&stage));
+  staged = true;
+  OD_GO(st, write_files(stage.data, spec));
+  OD_GO(st, join(&graph, stage.data, "frozen_inference_graph.pb"));
+  if (judge) OD_GO(st, judge(ctx, graph.data));
+  st = od_path_exists(folder) ? move_into(folder, stage.data) : od_path_rename(stage.data, folder);
+done:
+  if (staged && od_path_is_dir(stage.data)) remove_tree(stage.data);
+  od_free(folder);
+  od_str_free(&stage);
+  od_str_free(&graph);
   return st;
 }

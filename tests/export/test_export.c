@@ -164,7 +164,7 @@ static void all_inputs_give_the_engines_detections(void **state) {
   for (int input = 0; od_export_input_name(input); input++) {
     f->spec.input = (od_export_input)input;
     snprintf(path, sizeof path, "%s/%s", dir, od_export_input_name(input));
-    CHECK_OK(od_export_write(path, &f->spec));
+    CHECK_OK(od_export_write(path, &f->spec, NULL, NULL));
     CHECK_OK(od_export_check(&p, path, &f->pictures, f->names, f->want, f->n));
     CHECK(p.detections > 20);
     CHECK(p.raw < 1e-4 && p.score < 1e-4 && p.box < 1e-4 && p.unmatched == 0);
@@ -234,7 +234,7 @@ static void the_directory_holds_what_the_original_leaves(void **state) {
                                       "pipeline.config",           "inference_graph.pbtxt"};
   char dir[300], path[600];
   snprintf(dir, sizeof dir, "%s/output_inference_graph.pb", od_test_dir());
-  CHECK_OK(od_export_write(dir, &f->spec));
+  CHECK_OK(od_export_write(dir, &f->spec, NULL, NULL));
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
     snprintf(path, sizeof path, "%s/%s", dir, files[i]);
     CHECK(od_path_is_file(path));
@@ -249,6 +249,54 @@ static void the_directory_holds_what_the_original_leaves(void **state) {
   CHECK(od_bundle_count(b) == od_graph_variables(f->graph) + 1);
   od_tensor_free(&step);
   od_bundle_free(b);
+}
+
+/* Compares the file with figures that are one of them wrong. */
+static od_status judge(void *ctx, const char *frozen_graph) {
+  fixture *f = ctx;
+  od_parity p;
+  CHECK(od_path_is_file(frozen_graph));
+  return od_export_check(&p, frozen_graph, &f->pictures, f->names, f->want, f->n);
+}
+
+static size_t entries(const char *folder) {
+  od_strings names = {0};
+  CHECK_OK(od_path_list(&names, folder));
+  size_t n = names.count;
+  od_strings_free(&names);
+  return n;
+}
+
+/* The check at export fails: no directory appears, or the one that is there stays as it was; once it passes, files are replaced. */
+static void a_failed_check_leaves_nothing(void **state) {
+  fixture *f = *state;
+  char dir[300], out[400], graph[600], note[600];
+  snprintf(dir, sizeof dir, "%s/failing", od_test_dir());
+  snprintf(out, sizeof out, "%s/exported//", dir);
+  snprintf(graph, sizeof graph, "%s/exported/frozen_inference_graph.pb", dir);
+  snprintf(note, sizeof note, "%s/exported/note.txt", dir);
+  CHECK_OK(od_path_make_dirs(dir));
+  float *wrong = f->want[0].data, right = *wrong;
+  *wrong = right + 1;
+  CHECK_FAILS(od_export_write(out, &f->spec, judge, f), OD_EMISMATCH, "");
+  CHECK(entries(dir) == 0);
+  CHECK_OK(od_path_make_dirs(out));
+  CHECK_OK(od_file_write_all(graph, "old", 3));
+  CHECK_OK(od_file_write_all(note, "mine", 4));
+  CHECK_FAILS(od_export_write(out, &f->spec, judge, f), OD_EMISMATCH, "");
+  CHECK(entries(dir) == 1 && entries(out) == 2);
+  char *text;
+  size_t size;
+  CHECK_OK(od_file_read_all(&text, &size, graph, 0));
+  CHECK(size == 3);
+  od_free(text);
+  *wrong = right;
+  CHECK_OK(od_export_write(out, &f->spec, judge, f));
+  CHECK(entries(dir) == 1 && od_path_is_file(note));
+  CHECK_OK(od_file_read_all(&text, &size, graph, 0));
+  CHECK(size > 1000);
+  od_free(text);
+  CHECK_FAILS(od_export_write(note, &f->spec, judge, f), OD_EINVAL, "is a file");
 }
 
 static void signature_and_bytes(void **state) {
@@ -326,7 +374,7 @@ int main(void) {
       cmocka_unit_test(all_shipped_configs),         cmocka_unit_test(all_inputs_give_the_engines_detections),
       cmocka_unit_test(other_sizes_and_batches_run), cmocka_unit_test(the_directory_holds_what_the_original_leaves),
       cmocka_unit_test(signature_and_bytes),         cmocka_unit_test(what_cannot_be_exported_is_named),
-      cmocka_unit_test(comparison_sees_differences),
+      cmocka_unit_test(comparison_sees_differences), cmocka_unit_test(a_failed_check_leaves_nothing),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }
