@@ -25,7 +25,7 @@ typedef struct {
     od_pool_shape pool;
     od_matmul_shape matmul;
   };
-  int kind, act, threads; /* the library cuts work by the number of threads when the primitive is made */
+  int kind, act, threads, zero; /* the library cuts work by the number of threads when the primitive is made; zero: no padding */
 } key;
 
 typedef struct {
