@@ -5,6 +5,7 @@
 free_shm=$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $4}')
 [ -z "$TMPDIR" ] && [ "${free_shm:-0}" -gt 6000000 ] && [ -w /dev/shm ] && TMPDIR=/dev/shm && export TMPDIR
 . "$(dirname "$0")/tiny.sh"
+. "$(dirname "$0")/kill.sh"
 . "$(dirname "$0")/frcnn.sh"
 tiny_begin
 kills=${OBJDET_FRCNN_KILLS:-2}
@@ -23,50 +24,10 @@ two_pictures() { resumed --set train_config.batch_size=2 --set "$crops"; }
 two_pictures_bfloat16() { resumed --precision=bf16 --set train_config.batch_size=2; }
 crops=train_config.data_augmentation_options[1].random_crop_image.min_area=0.3
 
-draw() {
-  seed=$(((seed * 1103515245 + 12345) % 2147483648))
-  drawn=$((seed / 65536 % $1))
-}
-# What `checkpoint` names must be readable: every tensor, every checksum.
-sound() {
-  [ -f killed/checkpoint ] || return 0
-  latest=$(sed -n 's/^model_checkpoint_path: "\(.*\)"/\1/p' killed/checkpoint)
-  "$objdet" inspect "killed/$latest.index" >inspect.log 2>&1 || {
-    echo "after kill $1: $latest"
-    cat inspect.log
-    return 1
-  }
-}
-# Every step is saved, so that most kills hit a save. At last an unkilled run goes to the same step.
+# Nothing that is kept of it is needed later: memory is short.
 killed_many_times() {
-  i=0 inside=0
   rm -rf whole half
-  while [ $i -lt "$kills" ]; do
-    tiny_exec killed 1000000 --save_interval_steps=1 >run.log 2>&1 &
-    pid=$!
-    draw 2500
-    sleep "$((drawn / 1000)).$(printf %03d $((drawn % 1000)))"
-    kill -9 $pid 2>/dev/null
-    wait $pid 2>/dev/null
-    rc=$?
-    [ $rc -eq 137 ] || {
-      echo "run $i ended with $rc"
-      cat run.log
-      return 1
-    }
-    for f in killed/.*; do [ -f "$f" ] && inside=$((inside + 1)); done
-    sound $i || return 1
-    i=$((i + 1))
-  done
-  end=$(($(sed -n 's/^model_checkpoint_path: ".*-\(.*\)"/\1/p' killed/checkpoint 2>/dev/null || echo 0) + 2))
-  echo "$inside kills left a file half written; on to step $end"
-  tiny_train killed $end --save_interval_steps=1000 >run.log 2>&1 && tiny_train long $end --save_interval_steps=1000 >long.log 2>&1 || {
-    tail run.log long.log
-    return 1
-  }
-  same_ckpt long killed $end || return 1
-  for f in killed/.*; do [ -f "$f" ] && echo "$f was left behind" && return 1; done
-  rm -rf killed
+  killed_and_resumed "$kills" 2500 0 1000 && rm -rf killed
 }
 
 # From the first command to the last with what was trained above.
