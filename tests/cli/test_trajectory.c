@@ -11,11 +11,11 @@
 
 
 /* Weights by formula, slots as they begin, averages at the weights. */
-static void set_state(od_session *s) {
+static void set_state(od_session *s, bool trained) {
   od_state_init(s->state, 1);
   for (size_t i = 0; i < od_graph_variables(s->graph); i++) {
     const od_variable *v = od_graph_variable(s->graph, i);
-    if (v->model) od_formula_weight(od_state_at(s->state, v->index), v->name, true);
+    if (v->model) od_formula_weight(od_state_at(s->state, v->index), v->name, trained);
   }
   od_start_averages(s->state);
 }
@@ -35,40 +35,64 @@ static double value_of(const od_session *s, od_scalar_kind kind, const char *nam
   return 0;
 }
 
-static void near_relative(const char *what, size_t step, double got, double want, double limit, double *worst) {
-  double error = fabs(got - want) / fmax(fabs(want), 1e-6);
+/* size: what the error is measured by, where want is less. */
+static void near_part(const char *what, size_t step, double got, double want, double size, double limit, double *worst) {
+  double error = fabs(got - want) / fmax(fmax(fabs(want), size), 1e-6);
   if (!(error <= limit)) fail_msg("step %zu: %s is %.9g, the original's %.9g: %.2g apart, limit %.2g", step, what, got, want, error, limit);
   if (error > *worst) *worst = error;
 }
 
-/* Limit at a step; growth a step; floor: for arithmetic that rounds coarser. */
-static double limit_at(size_t step, double growth, double floor) { return fmax(fmin(1e-5 * pow(growth, (double)step), 0.05), floor); }
+static void near_relative(const char *what, size_t step, double got, double want, double limit, double *worst) {
+  near_part(what, step, got, want, 0, limit, worst);
+}
+
+/* Limit at a step: from where, growth a step, how far; floor: for arithmetic that rounds coarser. */
+typedef struct {
+  double first, growth, most;
+} bound;
+static double limit_at(size_t step, bound b, double floor) { return fmax(fmin(b.first * pow(b.growth, (double)step), b.most), floor); }
+
+/* What is run, and how far its figures may be off. */
+typedef struct {
+  const char *config, *golden;
+  int runs;
+  bool trained; /* weights by the rules for trained batch norm */
+  bound bound;
+  size_t steps; /* so many are compared */
+} net;
+static const net ssd = {"tests/golden/train/tiny.config", "tests/golden/train/trajectory.json", 4, true, {1e-5, 2, 0.05}, 20};
+static const net two_stage = {"tests/golden/train/two_stage.config", "tests/golden/train/two_stage.json", 2, false, {1e-5, 3, 0.05}, 8};
 
 /* Runs one golden run; the worst relative difference of a total loss. */
-static double follow(json_t *run, const char *engine, od_precision precision, double floor) {
+static double follow(const net *what, json_t *run, const char *engine, od_precision precision, double floor) {
   const char *name = json_string_value(json_need(run, "name"));
   od_pipeline p;
   char setting[4096];
-  snprintf(setting, sizeof setting, "train_config={ batch_size: 4 gradient_clipping_by_norm: 2.0 %s }", json_string_value(json_need(run, "optimizer")));
+  snprintf(setting, sizeof setting, "train_config={ batch_size: %d gradient_clipping_by_norm: %g %s }", what->trained ? 4 : 2, what->trained ? 2.0 : 10.0,
+           json_string_value(json_need(run, "optimizer")));
   const char *sets[] = {setting};
-  CHECK_OK(od_pipeline_load(&p, "tests/golden/train/tiny.config", sets, 1));
+  CHECK_OK(od_pipeline_load(&p, what->config, sets, 1));
   bool legacy = strcmp(json_string_value(json_need(run, "program")), "legacy") == 0;
   od_train_options o = {.pipeline = &p, .train_dir = "/nonexistent", .program = legacy ? OD_PROGRAM_LEGACY : OD_PROGRAM_MODEL_MAIN, .seed = 1,
                         .engine = {.name = engine, .threads = 1, .precision = precision}};
   od_session s;
   CHECK_OK(od_session_build(&s, &o));
-  set_state(&s);
+  set_state(&s, what->trained);
   CHECK_OK(od_session_start(&s));
   json_t *steps = json_need(run, "steps");
-  double growth = s.size.turns > 1 ? 3 : 2; /* batch norm over two pictures, whose last maps are one pixel, shakes more */
+  bound limits = what->bound;
+  if (s.size.turns > 1) limits.growth = 3; /* batch norm over two pictures, whose last maps are one pixel, shakes more */
   double worst = 0, ignored = 0;
-  for (size_t i = 0; i < json_array_size(steps); i++) {
+  for (size_t i = 0; i < json_array_size(steps) && i < what->steps; i++) {
     json_t *want = json_array_get(steps, i);
-    double limit = limit_at(i, growth, floor);
+    double limit = limit_at(i, limits, floor);
     CHECK_OK(od_session_step(&s));
     near_relative("learning rate", i, (double)s.learning_rate, json_num(json_need(want, "rate")), 1e-5, &ignored);
-    near_relative("localization loss", i, value_of(&s, OD_SCALAR_LOSS, "Loss/localization_loss"), json_num(json_need(want, "localization")), 3 * limit, &ignored);
-    near_relative("classification loss", i, value_of(&s, OD_SCALAR_LOSS, "Loss/classification_loss"), json_num(json_need(want, "classification")), limit, &ignored);
+    const char *loss;
+    json_t *figure;
+    json_object_foreach(want, loss, figure) if (od_starts_with(loss, "Loss/"))
+        near_part(loss, i, value_of(&s, OD_SCALAR_LOSS, loss), json_num(figure), what->trained ? 0 : json_num(json_need(want, "total")),
+                  strstr(loss, "localization") ? 3 * limit : limit, &ignored);
     near_relative("regularization", i, value_of(&s, OD_SCALAR_REGULARIZATION, NULL), json_num(json_need(want, "regularization")), limit, &ignored);
     near_relative("total loss", i, (double)s.values[s.total], json_num(json_need(want, "total")), limit, &worst);
     if (!legacy) near_relative("gradient norm", i, value_of(&s, OD_SCALAR_NORM, NULL), json_num(json_need(want, "norm")), fmax(10 * limit, 2e-3), &ignored);
@@ -82,7 +106,9 @@ static double follow(json_t *run, const char *engine, od_precision precision, do
     if (!t) fail_msg("%s: there is no variable %s", name, key);
     /* slots hold the last gradients, which wander most */
     bool slot = strstr(key, "/RMSProp") || strstr(key, "/Momentum") || strstr(key, "/Adam");
-    near_relative(key, json_array_size(steps), norm_of(t), json_num(value), (slot ? 10 : 1) * limit_at(json_array_size(steps), growth, floor), &ignored);
+    if (what->steps < json_array_size(steps)) continue;
+    double limit = limit_at(json_array_size(steps), limits, floor);
+    near_relative(key, json_array_size(steps), norm_of(t), json_num(value), slot ? 10 * limit : fmin(limit, 0.05), &ignored);
   }
   print_message("%s, %s, %s: worst total loss %.2g apart\n", name, engine, precision == OD_MIXED_BF16 ? "bf16" : "fp32", worst);
   od_session_close(&s);
@@ -90,30 +116,39 @@ static double follow(json_t *run, const char *engine, od_precision precision, do
   return worst;
 }
 
-static void all_runs(const char *engine, od_precision precision, double floor) {
-  json_t *golden = json_file("tests/golden/train/trajectory.json"), *runs = json_need(golden, "runs");
-  CHECK(json_array_size(runs) == 4);
-  for (size_t i = 0; i < json_array_size(runs); i++) follow(json_array_get(runs, i), engine, precision, floor);
+static void all_runs(const net *what, const char *engine, od_precision precision, double floor) {
+  json_t *golden = json_file(what->golden), *runs = json_need(golden, "runs");
+  CHECK(json_array_size(runs) == (size_t)what->runs);
+  for (size_t i = 0; i < json_array_size(runs); i++) follow(what, json_array_get(runs, i), engine, precision, floor);
   json_decref(golden);
 }
 
 static void fp32_follows(void **state) {
   (void)state;
-  all_runs("cpu", OD_FP32, 0);
+  all_runs(&ssd, "cpu", OD_FP32, 0);
 }
 
 static void reference_follows(void **state) {
   (void)state;
-  all_runs("ref", OD_FP32, 0);
+  all_runs(&ssd, "ref", OD_FP32, 0);
 }
 
 /* bf16 keeps 8 bits: the run goes another way soon, but not far. */
 static void bf16_stays_near(void **state) {
   (void)state;
-  all_runs("cpu", OD_MIXED_BF16, 0.15);
+  all_runs(&ssd, "cpu", OD_MIXED_BF16, 0.15);
+}
+
+/* Faster R-CNN: both stages, samples that take everything, momentum; each program's way of clipping. Errors of a loss are measured by the total: a
+ * region at the edge of a picture hangs on the last bit, proposals change places, so that from the twelfth step on single steps jump. The first
+ * are within 1e-6; eight are compared. */
+static void two_stages_follow(void **state) {
+  (void)state;
+  all_runs(&two_stage, "cpu", OD_FP32, 0);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(fp32_follows), cmocka_unit_test(reference_follows), cmocka_unit_test(bf16_stays_near)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(fp32_follows), cmocka_unit_test(reference_follows), cmocka_unit_test(bf16_stays_near),
+                                     cmocka_unit_test(two_stages_follow)};
   return cmocka_run_group_tests_name("trajectory", tests, NULL, NULL);
 }

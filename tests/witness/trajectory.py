@@ -2,8 +2,9 @@
 
   OD_WITNESS=1 PYTHONPATH=<witness>/original:<witness> V/bin/python tests/witness/trajectory.py [RUN...]
 
-Writes tests/golden/train/: pictures.record (12 drawn PNGs of 96 x 96), map.pbtxt, tiny.config and trajectory.json. Weights come
-from the formulas of weights.py (rules for trained batch norm), pictures in file order, 4 a step, nothing random. One and two
+Writes tests/golden/train/: pictures.record (12 drawn PNGs of 96 x 96), map.pbtxt, tiny.config and trajectory.json; two_stage.config and
+two_stage.json for a Faster R-CNN. Weights come from the formulas of weights.py (SSD: rules for trained batch norm), pictures in file
+order, 4 a step (Faster R-CNN: 2), nothing random: samples are so large that they take all there is. One and two
 threads of TensorFlow give the spread that rounding makes ("noise"). With sync_replicas a step is several turns over a part of its
 pictures each, whose processed gradients' mean is applied, as SyncReplicasOptimizer does with one worker. Names of runs: only
 these are made again. Checked by tests/cli/test_trajectory.c.
@@ -22,7 +23,7 @@ from object_detection.builders import model_builder, optimizer_builder
 from object_detection.protos import pipeline_pb2
 from object_detection.utils import variables_helper
 
-SEED, PICTURES, SIDE, BATCH, STEPS = 1, 12, 96, 4, 20
+SEED, PICTURES, SIDE, STEPS = 1, 12, 96, 20
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 FOLDER = os.path.join(ROOT, "tests", "golden", "train")
 
@@ -65,6 +66,36 @@ train_input_reader {
 }
 """ % (HYPER, HYPER)
 
+TWO_STAGE = """# A small Faster R-CNN for the golden trajectories; made by tests/witness/trajectory.py.
+model { faster_rcnn {
+  num_classes: 2
+  image_resizer { fixed_shape_resizer { height: 96 width: 96 } }
+  feature_extractor { type: "faster_rcnn_resnet50" }
+  first_stage_anchor_generator { grid_anchor_generator { height: 32 width: 32 scales: [0.5, 1.0, 1.5] aspect_ratios: [0.5, 1.0, 2.0] } }
+  first_stage_box_predictor_conv_hyperparams { regularizer { l2_regularizer { weight: 0.0001 } } initializer { truncated_normal_initializer { stddev: 0.01 } } }
+  first_stage_minibatch_size: 1048576
+  first_stage_max_proposals: 12
+  first_stage_localization_loss_weight: 2.0
+  initial_crop_size: 6 maxpool_kernel_size: 2 maxpool_stride: 2
+  second_stage_box_predictor { mask_rcnn_box_predictor { fc_hyperparams { op: FC
+    regularizer { l2_regularizer { weight: 0.0001 } } initializer { variance_scaling_initializer { factor: 1.0 uniform: true mode: FAN_AVG } } } } }
+  second_stage_batch_size: 12
+  second_stage_balance_fraction: 1.0
+  second_stage_post_processing { batch_non_max_suppression { score_threshold: 0.0 iou_threshold: 0.6 } score_converter: SOFTMAX }
+  second_stage_localization_loss_weight: 2.0
+} }
+train_config {
+  batch_size: 2
+  gradient_clipping_by_norm: 10.0
+  OPTIMIZER
+}
+train_input_reader {
+  label_map_path: "tests/golden/train/map.pbtxt"
+  shuffle: false
+  tf_record_input_reader { input_path: "tests/golden/train/pictures.record" }
+}
+"""
+
 RMSPROP = """optimizer { rms_prop_optimizer {
     learning_rate { exponential_decay_learning_rate { initial_learning_rate: 0.004 decay_steps: 5 decay_factor: 0.9 } }
     momentum_optimizer_value: 0.9 decay: 0.9 epsilon: 1.0 } }"""
@@ -73,10 +104,14 @@ MOMENTUM = """optimizer { momentum_optimizer {
     momentum_optimizer_value: 0.9 } use_moving_average: false }"""
 ADAM = """optimizer { adam_optimizer { learning_rate { manual_step_learning_rate { initial_learning_rate: 0.0005
     schedule { step: 10 learning_rate: 0.0002 } } } } }"""
+SMALL_MOMENTUM = """optimizer { momentum_optimizer {
+    learning_rate { manual_step_learning_rate { initial_learning_rate: 0.0003 schedule { step: 10 learning_rate: 0.0001 } } }
+    momentum_optimizer_value: 0.9 } use_moving_average: false }"""
 # name, program, optimizer, further fields of train_config
 VARIANTS = [("rmsprop", "legacy", RMSPROP, "bias_grad_multiplier: 2.0"), ("momentum", "model_main", MOMENTUM, ""),
             ("adam", "legacy", ADAM, 'freeze_variables: "FeatureExtractor/MobilenetV1/Conv2d_0"'),
             ("sync", "legacy", RMSPROP, "sync_replicas: true replicas_to_aggregate: 2")]
+TWO_STAGE_VARIANTS = [("two_stage", "legacy", SMALL_MOMENTUM, "bias_grad_multiplier: 2.0"), ("two_stage_main", "model_main", SMALL_MOMENTUM, "")]
 
 
 def draw():
@@ -125,14 +160,18 @@ def write_record(examples):
         f.write("item { id: 1 name: 'full' }\nitem { id: 2 name: 'hollow' }\n")
     with open(os.path.join(FOLDER, "tiny.config"), "w") as f:
         f.write(CONFIG.replace("OPTIMIZER", RMSPROP))
+    with open(os.path.join(FOLDER, "two_stage.config"), "w") as f:
+        f.write(TWO_STAGE.replace("OPTIMIZER", SMALL_MOMENTUM))
 
 
-def run(examples, program, optimizer, more, threads):
+def run(examples, template, program, optimizer, more, threads):
     config = pipeline_pb2.TrainEvalPipelineConfig()
-    text_format.Merge(CONFIG.replace("OPTIMIZER", optimizer + "\n  " + more), config)
+    text_format.Merge(template.replace("OPTIMIZER", optimizer + "\n  " + more), config)
     tc = config.train_config
     turns = tc.replicas_to_aggregate if tc.sync_replicas else 1
-    part = BATCH // turns
+    batch = tc.batch_size
+    part = batch // turns
+    ssd = config.model.HasField("ssd")
     rows = []
     with tf.Graph().as_default():
         step = tf.train.get_or_create_global_step()
@@ -166,52 +205,57 @@ def run(examples, program, optimizer, more, threads):
             sess.run(tf.global_variables_initializer())
             sess.run(tf.tables_initializer())
             for v in model_vars:
-                v.load(weights.weight(v.op.name, v.shape.as_list(), True), sess)
+                v.load(weights.weight(v.op.name, v.shape.as_list(), ssd), sess)
             for v in tf.global_variables():  # averages begin at the variables' values
                 if v.op.name.endswith("/ExponentialMovingAverage"):
                     owner = [m for m in model_vars if m.op.name + "/ExponentialMovingAverage" == v.op.name][0]
                     v.load(sess.run(owner), sess)
             for s in range(STEPS):
-                sums, row = None, np.zeros(5)
+                sums, row = None, {}
                 for turn in range(turns):
-                    picked = [examples[(s * BATCH + turn * part + i) % PICTURES] for i in range(part)]
+                    picked = [examples[(s * batch + turn * part + i) % PICTURES] for i in range(part)]
                     feed = {images: np.stack([p[0] for p in picked]).astype(np.float32)}
                     for i, (_, b, k) in enumerate(picked):
                         feed[boxes[i]] = np.array(b, np.float32)
                         feed[classes[i]] = np.eye(2, dtype=np.float32)[np.array(k) - 1]
                     l, r, t, n, rate, g, _ = sess.run([losses, regularization, total, norm, list(rates), [g for g, _ in pairs], updates], feed)
-                    row += np.array([l["Loss/localization_loss"], l["Loss/classification_loss"], r, t, n]) / turns
+                    parts = dict(l, regularization=r, total=t, norm=n)
+                    row = {k: row.get(k, 0.0) + float(v) / turns for k, v in parts.items()}
                     sums = g if sums is None else [a + b for a, b in zip(sums, g)]
                 sess.run(apply, {m: g / turns for m, g in zip(means, sums)})
-                rows.append(dict(zip(("localization", "classification", "regularization", "total", "norm"), map(float, row)), rate=float(rate[0])))
+                rows.append(dict(row, rate=float(rate[0])))
             final = {v.op.name: sess.run(v) for v in tf.global_variables()}
     return rows, final
 
 
-def main():
-    os.makedirs(FOLDER, exist_ok=True)
-    path = os.path.join(FOLDER, "trajectory.json")
-    examples = draw()
-    write_record(examples)
+def follow(path, examples, template, variants, chosen):
     runs = {}
-    if len(sys.argv) > 1:
+    if os.path.exists(path):
         with open(path) as f:
             runs = {r["name"]: r for r in json.load(f)["runs"]}
-    for name, program, optimizer, more in VARIANTS:
-        if len(sys.argv) > 1 and name not in sys.argv[1:]:
+    for name, program, optimizer, more in variants:
+        if chosen and name not in chosen:
             continue
-        rows, final = run(examples, program, optimizer, more, 1)
-        other, final2 = run(examples, program, optimizer, more, 2)
+        rows, final = run(examples, template, program, optimizer, more, 1)
+        other, final2 = run(examples, template, program, optimizer, more, 2)
         noise = [abs(a["total"] - b["total"]) / abs(a["total"]) for a, b in zip(rows, other)]
         picked = sorted(final)[::17]
         runs[name] = {"name": name, "program": program, "optimizer": optimizer + "\n" + more, "noise": float("%.2g" % max(noise)), "steps": rows,
-                            "variables": len(final), "final": {n: float(np.sqrt(np.sum(np.square(final[n].astype(np.float64))))) for n in picked}}
-        print(name, [round(r["total"], 5) for r in rows], "noise", max(noise))
-    out = {"meta": {"tensorflow": tf.__version__, "seed": SEED, "batch": BATCH, "script": "tests/witness/trajectory.py"},
-           "runs": [runs[v[0]] for v in VARIANTS if v[0] in runs]}
+                      "variables": len(final), "final": {n: float(np.sqrt(np.sum(np.square(final[n].astype(np.float64))))) for n in picked}}
+        print(name, [round(r["total"], 5) for r in rows], "noise", noise)
+    out = {"meta": {"tensorflow": tf.__version__, "seed": SEED, "script": "tests/witness/trajectory.py"},
+           "runs": [runs[v[0]] for v in variants if v[0] in runs]}
     with open(path, "w") as f:
         json.dump(out, f, indent=1)
         f.write("\n")
+
+
+def main():
+    os.makedirs(FOLDER, exist_ok=True)
+    examples = draw()
+    write_record(examples)
+    follow(os.path.join(FOLDER, "trajectory.json"), examples, CONFIG, VARIANTS, sys.argv[1:])
+    follow(os.path.join(FOLDER, "two_stage.json"), examples, TWO_STAGE, TWO_STAGE_VARIANTS, sys.argv[1:])
 
 
 if __name__ == "__main__":
