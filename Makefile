@@ -153,7 +153,7 @@ $(BUILD)/objdet.pc: Makefile src/base/version.h FORCE
 quickstart:
 	@tools/quickstart
 
-## make bench       speed of SSD MobileNet v1 beside the convolutions alone: training and inference, fp32 and bf16
+## make bench       speed of SSD and Faster R-CNN beside the convolutions alone: training and inference, fp32 and bf16; new shapes
 bench: $(BUILD)/tests/bench/bench_speed $(BUILD)/tests/bench/bench_shapes
 	@BUILD=$(BUILD) tests/bench/run
 $(BUILD)/tests/bench/bench_%: $(BUILD)/obj/tests/bench/bench_%.o $(call upto,train)

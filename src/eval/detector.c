@@ -78,7 +78,8 @@ od_status od_detector_new(od_detector **out, const od_detector_options *options)
   OD_GO(st, od_resizer_from_config(&d->resizer, od_model_resizer(options->model)));
   for (int i = 0; i < 3; i++)
     if (d->resizer.pad_value[i] == 0) d->resizer.pad_value[i] = od_model_pad_value(options->model);
-  OD_GO(st, od_engine_new(&d->engine, &options->engine));
+  d->options.engine.many_shapes = od_resizer_varies(&d->resizer);
+  OD_GO(st, od_engine_new(&d->engine, &d->options.engine));
   OD_GO(st, od_graph_new(&d->graph));
   st = build(d);
 done:

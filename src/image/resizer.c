@@ -99,6 +99,10 @@ static void conditional_size(od_resizer_size *s, const od_resizer *r, int h, int
   s->out_width = s->width = (int)((float)w * ratio);
 }
 
+bool od_resizer_varies(const od_resizer *r) {
+  return r->kind != OD_RESIZER_FIXED && !(r->kind == OD_RESIZER_KEEP_ASPECT && r->pad_to_max);
+}
+
 od_status od_resizer_target(od_resizer_size *s, const od_resizer *r, int h, int w) {
   if (h <= 0 || w <= 0) return od_fail(OD_EDATA, "a picture of %d x %d pixels cannot be resized", w, h);
   *s = (od_resizer_size){h, w, h, w};

@@ -36,6 +36,9 @@ typedef struct {
 /* Size that a picture of height x width gets. In the original's float arithmetic, ties to even. */
 OD_MUST_CHECK od_status od_resizer_target(od_resizer_size *out, const od_resizer *r, int height, int width);
 
+/* Do results have many sizes, as those of photographs that keep their aspect do? */
+bool od_resizer_varies(const od_resizer *r);
+
 /* Resizes to a new float picture of out_height x out_width, 3 or (grayscale) 1 channels; *size may be NULL. in: dtype
  * OD_U8 or OD_F32, [height, width, 3]. The caller frees out. */
 OD_MUST_CHECK od_status od_resizer_apply(od_fimage *out, od_resizer_size *size, const od_resizer *r, const void *in,

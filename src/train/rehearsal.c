@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "image/resizer.h"
 
 enum { BOXES = 8 }; /* a picture; not all of them are counted as real */
 
@@ -98,6 +99,8 @@ static od_status build(od_rehearsal *r, const od_rehearsal_spec *s) {
 
 od_status od_rehearsal_new(od_rehearsal *out, const od_rehearsal_spec *s) {
   od_rehearsal r = {.batch = s->batch, .height = s->height, .width = s->width};
+  od_engine_options engine = s->engine;
+  od_resizer resizer;
   od_status st;
   if (!s->config->model) return od_fail(OD_EINVAL, "the config has no model");
   if (r.batch <= 0) r.batch = s->inference || !s->config->train_config ? 1 : s->config->train_config->batch_size;
@@ -105,7 +108,9 @@ od_status od_rehearsal_new(od_rehearsal *out, const od_rehearsal_spec *s) {
   OD_GO(st, build(&r, s));
   OD_GO(st, od_state_new(&r.state, r.graph));
   od_state_init(r.state, 1);
-  OD_GO(st, od_engine_new(&r.engine, &s->engine));
+  OD_GO(st, od_resizer_from_config(&resizer, od_model_resizer(s->config->model)));
+  engine.many_shapes = od_resizer_varies(&resizer); /* as in training */
+  OD_GO(st, od_engine_new(&r.engine, &engine));
   st = od_program_new(&r.program, r.engine,
                       &(od_program_spec){.graph = r.graph,
                                          .state = r.state,

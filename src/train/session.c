@@ -87,6 +87,13 @@ static od_status make_programs(od_session *s) {
   return st;
 }
 
+static od_status open_engine(od_session *s) {
+  od_resizer r;
+  OD_TRY(od_resizer_from_config(&r, od_model_resizer(s->o->pipeline->config->model)));
+  s->engine_options.many_shapes = od_resizer_varies(&r);
+  return od_engine_new(&s->engine, &s->engine_options);
+}
+
 static int pictures_ahead(const od_session *s) {
   enum { FEW = 64 }; /* batches above this are long work: two of them ahead are enough */
   int n = s->size.pictures;
@@ -174,7 +181,7 @@ od_status od_session_build(od_session *s, const od_train_options *o) {
 }
 
 od_status od_session_start(od_session *s) {
-  OD_TRY(od_engine_new(&s->engine, &s->engine_options));
+  OD_TRY(open_engine(s));
   OD_TRY(make_programs(s));
   OD_TRY(count_memory(s));
   OD_TRY(open_input(s));
@@ -193,7 +200,7 @@ od_status od_train_estimate(od_train_need *out, const od_train_options *o) {
   od_status st;
   OD_TRY(od_new(&s, 1, sizeof *s));
   OD_GO(st, od_session_build(s, o));
-  OD_GO(st, od_engine_new(&s->engine, &s->engine_options));
+  OD_GO(st, open_engine(s));
   OD_GO(st, make_programs(s));
   OD_GO(st, measure_memory(s));
   *out = s->need;

@@ -59,9 +59,10 @@ typedef struct {
 } od_conv_shape;
 
 /* type: of x and y; bias: float, forward only; act: after it, forward only. add: the result is added to what lies in the
- * destination before the activation. Weight gradients come out in float. OD_EUNSUPPORTED when the library has no kernel. */
+ * destination before the activation. Weight gradients come out in float. many_shapes: none of the kernels that leave something in
+ * memory for every new shape. OD_EUNSUPPORTED when the library has no kernel. */
 OD_MUST_CHECK od_status od_dnnl_conv(od_prim *out, dnnl_engine_t engine, od_pass pass, const od_conv_shape *s, od_dtype type,
-                                     bool bias, od_act act, bool add);
+                                     bool bias, od_act act, bool add, bool many_shapes);
 /* The filter of that convolution as the checkpoint keeps it: dense [kh,kw,in,out] for groups == 1, else [kh,kw,c,o/c]. */
 OD_MUST_CHECK od_status od_dnnl_filter_md(od_md *out, const od_conv_shape *s, od_dtype type);
 

@@ -46,9 +46,11 @@ static size_t bucket_of(const key *k) {
   return h % OD_PRIM_BUCKETS;
 }
 
-static od_status make(od_prim *out, dnnl_engine_t e, const key *k, od_mdp from, od_mdp to) {
+static od_status make(od_prim *out, const od_prims *p, const key *k, od_mdp from, od_mdp to) {
+  dnnl_engine_t e = p->engine;
   switch ((kind)k->kind) {
-    case CONV: return od_dnnl_conv(out, e, (od_pass)k->pass, &k->shape.conv, (od_dtype)k->type, k->bias != 0, (od_act)k->act, k->add != 0);
+    case CONV: return od_dnnl_conv(out, e, (od_pass)k->pass, &k->shape.conv, (od_dtype)k->type, k->bias != 0, (od_act)k->act, k->add != 0,
+                                   p->many_shapes);
     case POOL: return od_dnnl_pool(out, e, (od_pass)k->pass, &k->shape.pool, k->max != 0, (od_dtype)k->type);
     case MATMUL: return od_dnnl_matmul(out, e, &k->shape.matmul, (od_dtype)k->type, (od_dtype)k->type_out);
     case REORDER: break;
@@ -65,7 +67,7 @@ static od_status find_or_make(od_shared_prim **out, od_prims *p, const key *k, o
       return OD_OK;
     }
   OD_TRY(od_new(&s, 1, sizeof *s));
-  od_status st = make(&s->prim, p->engine, k, from, to);
+  od_status st = make(&s->prim, p, k, from, to);
   if (st != OD_OK) {
     od_free(s);
     return st;

@@ -13,6 +13,7 @@ enum { OD_PRIM_BUCKETS = 1024 };
 typedef struct {
   pthread_mutex_t lock;
   dnnl_engine_t engine; /* borrowed */
+  bool many_shapes;     /* as the engine's options say */
   od_shared_prim *bucket[OD_PRIM_BUCKETS];
 } od_prims;
 

@@ -105,7 +105,7 @@ static od_status make(entry *e, const od_single *s, const key *k, bool bias) {
   od_status st;
   e->key = *k;
   if (k->kind == CONV)
-    OD_GO(st, od_dnnl_conv(&e->prim, s->engine, OD_PASS_FORWARD, &k->conv, OD_F32, bias, (od_act)k->act, false));
+    OD_GO(st, od_dnnl_conv(&e->prim, s->engine, OD_PASS_FORWARD, &k->conv, OD_F32, bias, (od_act)k->act, false, true));
   else if (k->kind == MATMUL)
     OD_GO(st, od_dnnl_matmul(&e->prim, s->engine, &k->matmul, OD_F32, OD_F32));
   else
