@@ -71,8 +71,9 @@ static od_status classification(od_classification_loss_params *out, const od_pb_
   if (!l || l->classification_loss_case == OBJECT_DETECTION__PROTOS__CLASSIFICATION_LOSS__CLASSIFICATION_LOSS__NOT_SET) return OD_OK;
   OD_TRY(od_fail_context(od_classification_from_config(out, l), "model.faster_rcnn.second_stage_classification_loss"));
   if (out->kind == OD_CLS_BOOTSTRAPPED_HARD || out->kind == OD_CLS_BOOTSTRAPPED_SOFT || out->kind == OD_CLS_PENALTY_REDUCED)
-    return od_fail(OD_EINVAL, "model.faster_rcnn.second_stage_classification_loss: this one is not for Faster R-CNN "
-                              "(the original takes weighted_softmax instead, without a word)");
+    return od_fail(OD_EINVAL, "model.faster_rcnn.second_stage_classification_loss: %s is not for Faster R-CNN "
+                              "(the original takes weighted_softmax instead, without a word)",
+                   out->kind == OD_CLS_PENALTY_REDUCED ? "penalty_reduced_logistic_focal_loss" : "bootstrapped_sigmoid");
   return OD_OK;
 }
 

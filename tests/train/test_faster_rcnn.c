@@ -95,6 +95,7 @@ static void what_is_not_there_is_refused_by_name(void **state) {
   refused("model.faster_rcnn.initial_crop_size=0", OD_EINVAL, "initial_crop_size");
   refused("model.faster_rcnn.first_stage_anchor_generator={ssd_anchor_generator {}}", OD_EUNSUPPORTED, "grid_anchor_generator");
   refused("model.faster_rcnn.second_stage_classification_loss={bootstrapped_sigmoid {}}", OD_EINVAL, "bootstrapped_sigmoid");
+  refused("model.faster_rcnn.second_stage_classification_loss={penalty_reduced_logistic_focal_loss {}}", OD_EINVAL, "penalty_reduced_logistic_focal_loss");
 }
 
 /* -------------------------------------------------------------------------------------------------------------- engines */
