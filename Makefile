@@ -116,7 +116,7 @@ test:
 	@+$(MAKE) --no-print-directory tests
 tests: all $(TEST_BINS)
 	@tests/lint
-	@BUILD=$(BUILD) CC=$(CC) SAN="$(SAN)" tests/run $(TEST_BINS) $(sort $(wildcard tests/*/test_*.sh))
+	@BUILD=$(BUILD) CC=$(CC) SAN="$(SAN)" tests/run $(sort $(wildcard tests/*/test_*.sh)) $(TEST_BINS)
 
 ## make lint        checks the house rules
 lint:
