@@ -60,7 +60,8 @@ typedef od_status (*od_export_judge)(void *ctx, const char *frozen_graph);
  * and judged there (judge NULL: not at all); after a failure nothing is left and what was there before is untouched. A new
  * directory appears whole; in one that exists the files are replaced one by one, each by a rename. Errors name the node that
  * cannot be written. */
-OD_MUST_CHECK od_status od_export_write(const char *output_directory, const od_export_spec *spec, od_export_judge judge, void *ctx);
+OD_MUST_CHECK od_status od_export_write(const char *output_directory, const od_export_spec *spec, od_export_judge judge,
+                                        void *ctx);
 
 /* The graph with its variables, without weights, serialized: for the graph page of TensorBoard. spec->state may be NULL. */
 OD_MUST_CHECK od_status od_export_pack_graph(od_str *graph_def, const od_export_spec *spec);
@@ -76,8 +77,8 @@ OD_MUST_CHECK od_status od_export_saved_model(const char *folder, const od_expor
  * most 1e-3. Detections (detection_boxes, _scores, _classes, num_detections together): each reference detection has one of
  * the other set, of its class, whose score is within 1 % of the best score and whose box is within 1e-2 in each coordinate,
  * at any rank; those within 1 % of the lowest score listed may be missing. Other detection_* tensors are compared row by row
- * of the matched pairs. Graphs that cut out regions (od_export_check looks for CropAndResize): 5 % of the rows of a raw tensor
- * and of the detections, at least 2, may be off, since a region at the picture's edge hangs on the last bit. */
+ * of the matched pairs. Two-stage graphs: 5 % of
+ * the rows of a raw tensor and of the detections, at least 2, may be off, since proposals whose scores tie change places. */
 typedef struct {
   double raw;        /* worst raw tensor */
   double score;      /* worst score difference of matched detections, over the best score */
@@ -92,9 +93,16 @@ typedef struct {
 OD_MUST_CHECK od_status od_export_compare(od_parity *out, const char *const *names, const od_tensor *got,
                                           const od_tensor *want, int n);
 
+/* Where a model cuts regions out of its features: the boxes [R,4] of its crop_and_resize, normalised; absent when it cuts none. */
+od_value od_export_regions(const od_graph *g);
+
 /* Runs the graph file (or directory) with our interpreter on the pictures and compares with what the engine gave for them.
- * pictures: uint8 [B,H,W,3]. Graphs with string inputs get the pictures as PNG. want[i]: output of names[i]. */
+ * pictures: uint8 [B,H,W,3]. Graphs with string inputs get the pictures as PNG. want[i]: output of names[i]. regions: the engine's
+ * value of od_export_regions, NULL where the model has none: first the graph's own are compared with these, row by row, then it
+ * goes on with these. Each by itself would do no justice: a region whose edge is the picture's samples the last row of the features or,
+ * carried a bit beyond by rounding, nothing at all, so that the last bit of a coordinate decides. */
 OD_MUST_CHECK od_status od_export_check(od_parity *out, const char *graph_path, const od_tensor *pictures,
-                                        const char *const *names, const od_tensor *want, int n);
+                                        const char *const *names, const od_tensor *want, int n,
+                                        const od_tensor *regions);
 
 #endif

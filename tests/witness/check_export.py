@@ -79,7 +79,7 @@ def unlike(want, got):
     return raw, off, score, box, missing, n
 
 
-def expect_like(what, want, got, edges=2):
+def expect_like(what, want, got, edges):
     raw, off, score, box, missing, n = unlike(want, got)
     same = all(np.asarray(got[k]).shape == w.shape for k, w in want.items())
     # a region of five classes may move five detections, and one that they suppressed
@@ -93,7 +93,17 @@ def check_two_stage(folder):
         d = os.path.join(folder, str(k))
         sizes.append({f[:-4]: np.load(os.path.join(d, f)) for f in sorted(os.listdir(d))})
     pictures = [s.pop("pictures") for s in sizes]
+    regions = [s.pop("regions") for s in sizes]
     names = sorted(sizes[0])
+
+    def both(what, s, tensors, picture):
+        """Every size with the regions of its own, of which a few may be off, and with the engine's, where none may."""
+        cut = [o.inputs[1].name for o in s.graph.get_operations() if o.type == "CropAndResize"][0]
+        for want, p, feed, given in zip(sizes, pictures, feeds, regions):
+            for edges, more in (6, {}), (0, {cut: given}):
+                got = dict(zip(names, s.run(tensors, {picture: feed, **more})))
+                expect_like("%s, %dx%d%s" % (what, *p.shape[1:3], ", regions given" if more else ""), want, got, edges)
+
     for kind in KINDS[:2]:
         d = os.path.join(folder, kind)
         feeds = [feed_for(kind, p) for p in pictures]
@@ -102,13 +112,14 @@ def check_two_stage(folder):
             gd.ParseFromString(open(os.path.join(d, "frozen_inference_graph.pb"), "rb").read())
             tf.import_graph_def(gd, name="")
             with tf.Session() as s:
-                for want, p, feed in zip(sizes, pictures, feeds):
-                    got = dict(zip(names, s.run([n + ":0" for n in names], {kind + ":0": feed})))
-                    expect_like("two stages, %s, frozen graph, %dx%d" % (kind, *p.shape[1:3]), want, got)
+                both("two stages, %s, frozen graph" % kind, s, [n + ":0" for n in names], kind + ":0")
+        with tf.Graph().as_default(), tf.Session() as s:
+            sig = tf.saved_model.loader.load(s, ["serve"], os.path.join(d, "saved_model")).signature_def["serving_default"]
+            both("two stages, %s, SavedModel" % kind, s, [sig.outputs[n].name for n in names], sig.inputs["inputs"].name)
         signature = tf2.saved_model.load(os.path.join(d, "saved_model")).signatures["serving_default"]
         for want, p, feed in zip(sizes, pictures, feeds):
             got = {k: v.numpy() for k, v in signature(inputs=tf2.constant(feed)).items()}
-            expect_like("two stages, %s, SavedModel, %dx%d" % (kind, *p.shape[1:3]), want, got)
+            expect_like("two stages, %s, SavedModel called, %dx%d" % (kind, *p.shape[1:3]), want, got, 6)
 
 
 def main(folder, only_two_stage):
