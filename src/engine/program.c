@@ -59,7 +59,7 @@ od_status od_engine_new(od_engine **out, const od_engine_options *options) {
   od_engine_options o = options ? *options : (od_engine_options){0};
   if (!o.name) o.name = "cpu";
   if (o.threads <= 0) o.threads = od_cpu_count();
-  if (o.plan_cache <= 0) o.plan_cache = 64;
+  if (o.plan_cache <= 0) o.plan_cache = 16;
   if (o.threads > THREADS_MAX)
     return od_fail(OD_EINVAL, "%d compute threads; at most %d are supported", o.threads, THREADS_MAX);
   const od_backend *b = NULL;

@@ -19,7 +19,7 @@ typedef struct {
   const char *name;       /* "cpu" (oneDNN and our kernels) or "ref" (plain C); NULL: "cpu" */
   int threads;            /* compute threads, at most 4096; <= 0: as many as processors */
   od_precision precision; /* what activations are kept in; weights, statistics, losses, boxes stay fp32 */
-  int plan_cache;         /* plans a program keeps; <= 0: 64 */
+  int plan_cache;         /* plans a program keeps; <= 0: 16 */
   bool many_shapes;       /* feeds of ever new shapes will come: kernels that hoard memory for each are not taken */
 } od_engine_options;
 

@@ -108,7 +108,7 @@ static void compare(bench *b, int steps, int block, const char *what) {
   double new_all = 0, old_all = 0, ratio[1000];
   int n = 0;
   for (int done = 0; done + block <= steps && n < 1000; done += block) {
-    size s[64];
+    size s[16];
     for (int i = 0; i < block; i++) s[i] = unseen(b);
     const double new = run(b, s, block), old = run(b, s, block);
     new_all += new;
@@ -139,7 +139,7 @@ int main(int argc, char **argv) {
   const char *sets[SETS_MAX];
   size_t n_sets = 0;
   bool inference = false, bf16 = false, alone = false;
-  int steps = 200, block = 50, n_memory = 0;
+  int steps = 200, block = 16, n_memory = 0;
   setvbuf(stdout, NULL, _IOLBF, 0); /* seen while it runs */
   if (argc < 3) die("CONFIG and SIZES are wanted");
   for (int i = 3; i < argc; i++) {
@@ -161,7 +161,7 @@ int main(int argc, char **argv) {
     else
       die("an unknown option");
   }
-  if (block < 1 || block > 64) die("--block is 1 to 64: the plans that an engine keeps");
+  if (block < 1 || block > 16) die("--block is 1 to 16: the plans that an engine keeps");
   OK(od_pipeline_load(&pipeline, argv[1], sets, n_sets));
   const od_rehearsal_spec spec = {.config = pipeline.config,
                                   .inference = inference,

@@ -362,7 +362,7 @@ static void engines_that_are_not_there(void **state) {
   CHECK(!e);
   CHECK_OK(od_engine_new(&e, NULL));
   CHECK_TEXT(od_engine_get_options(e)->name, "cpu");
-  CHECK(od_engine_get_options(e)->threads >= 1 && od_engine_get_options(e)->plan_cache == 64);
+  CHECK(od_engine_get_options(e)->threads >= 1 && od_engine_get_options(e)->plan_cache == 16);
   od_engine_free(e);
   od_engine_free(NULL);
 }
