@@ -19,11 +19,17 @@ static bool plain_layout(const tg_node *n) {
   return !tg_attr_find(n, "data_format") || tg_attr_is(n, "data_format", "NHWC");
 }
 
+/* Nobody reads another output than the first. */
+static bool first_output_only(const tg_node *n) {
+  for (int i = 1; i < n->n_out; i++)
+    if (n->total_uses[i]) return false;
+  return true;
+}
+
 /* The node that alone reads n's only output of interest, as its input 0, whenever n runs; else NULL. */
 static tg_node *follower(const tg_node *n) {
   tg_node *r = n->reader;
-  for (int i = 1; i < n->n_out; i++)
-    if (n->total_uses[i]) return NULL;
+  if (!first_output_only(n)) return NULL;
   if (!r || n->total_uses[0] != 1 || r->fed || r->frame != n->frame || r->n_in != r->n_data || r->in[0].node != n)
     return NULL;
   return plain_layout(r) ? r : NULL;
@@ -40,7 +46,7 @@ static void follow(tg_node *n) {
     if (is(next, "BiasAdd") && !n->bias && !n->norm && constants_from(next, 1))
       n->bias = next;
     else if (strncmp(next->op, "FusedBatchNorm", 14) == 0 && !n->norm && !tg_attr_bool(next, "is_training", true) &&
-             constants_from(next, 1))
+             first_output_only(next) && constants_from(next, 1))
       n->norm = next;
     else if (is(next, "Relu") || is(next, "Relu6"))
       n->act = is(next, "Relu") ? OD_ACT_RELU : OD_ACT_RELU6;
