@@ -20,16 +20,16 @@ sound() {
   }
 }
 
-# Starts the run, kills it after 30 to 30 + $2 milliseconds, $1 times; the next start goes on. Every step is saved, so that many kills
+# Starts the run, kills it after 30 to 30 + $2 milliseconds (more on a slow machine), $1 times; the next start goes on. Every step is saved, so that many kills
 # hit a save: at least $3 of them must. Then both runs go to the same step, a little behind where the last kill left things, saving
 # every $4 steps.
 killed_and_resumed() {
-  i=0 inside=0
+  i=0 inside=0 window=$2
   rm -rf killed
   while [ $i -lt "$1" ]; do
     tiny_exec killed 1000000 --save_interval_steps=1 >run.log 2>&1 &
     pid=$!
-    draw "$2"
+    draw $window
     sleep "$(seconds $((drawn + 30)))"
     kill -9 $pid 2>/dev/null
     wait $pid 2>/dev/null
@@ -42,6 +42,7 @@ killed_and_resumed() {
     for f in killed/.*; do [ -f "$f" ] && inside=$((inside + 1)); done
     sound $i || return 1
     i=$((i + 1))
+    [ $inside -eq 0 ] && [ $((i % 4)) -eq 0 ] && window=$((window * 2)) # a slow machine: it has to get as far as a save
   done
   end=$(($(sed -n 's/^model_checkpoint_path: ".*-\(.*\)"/\1/p' killed/checkpoint 2>/dev/null || echo 0) + 3))
   echo "$inside kills left a file half written; on to step $end"
