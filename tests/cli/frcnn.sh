@@ -43,16 +43,6 @@ train_config {
     use_moving_average: false
   }
 }
-train_input_reader {
-  label_map_path: "$work/map.pbtxt"
-  tf_record_input_reader { input_path: "$work/train.record" }
-}
-eval_config { num_examples: 6 num_visualizations: 1 }
-eval_input_reader {
-  label_map_path: "$work/map.pbtxt"
-  shuffle: false
-  num_readers: 1
-  tf_record_input_reader { input_path: "$work/test.record" }
-}
+$(tiny_readers)
 END
 }

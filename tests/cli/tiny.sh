@@ -112,6 +112,23 @@ conv_hyperparams {
 END
 }
 
+# The sections of a config that name the records; for every tiny_config.
+tiny_readers() {
+  cat <<END
+train_input_reader {
+  label_map_path: "$work/map.pbtxt"
+  tf_record_input_reader { input_path: "$work/train.record" }
+}
+eval_config { num_examples: 6 num_visualizations: 1 }
+eval_input_reader {
+  label_map_path: "$work/map.pbtxt"
+  shuffle: false
+  num_readers: 1
+  tf_record_input_reader { input_path: "$work/test.record" }
+}
+END
+}
+
 tiny_config() {
   cat <<END
 model {
@@ -169,16 +186,6 @@ train_config {
     }
   }
 }
-train_input_reader {
-  label_map_path: "$work/map.pbtxt"
-  tf_record_input_reader { input_path: "$work/train.record" }
-}
-eval_config { num_examples: 6 num_visualizations: 1 }
-eval_input_reader {
-  label_map_path: "$work/map.pbtxt"
-  shuffle: false
-  num_readers: 1
-  tf_record_input_reader { input_path: "$work/test.record" }
-}
+$(tiny_readers)
 END
 }
