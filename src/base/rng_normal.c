@@ -82,27 +82,23 @@ static bool wide(void) { return false; }
 
 static const double below = 1 - 0x1p-40, above = 1 + 0x1p-40;
 
-void od_rng_normals(float *out, od_key key, uint64_t first, int64_t n) {
-  guess_fn *f = wide() ? normal_wide : normal_plain;
+/* n draws: the guess where rounding it cannot go wrong and it is within `most`, else the exact draw. */
+static void fill(float *out, od_key key, uint64_t first, int64_t n, guess_fn *near, double most, double (*exact)(od_key, uint64_t)) {
   double g[GROUP];
   for (int64_t at = 0; at < n; at += GROUP, first += GROUP) {
-    f(g, key, first);
+    near(g, key, first);
     for (int64_t k = 0; k < GROUP && at + k < n; k++) {
       const float low = (float)(g[k] * below), high = (float)(g[k] * above);
-      out[at + k] = low == high && g[k] != 0 ? low : (float)od_rng_normal(key, first + (uint64_t)k);
+      const bool sure = low == high && g[k] != 0 && fabs(g[k]) * above <= most;
+      out[at + k] = sure ? low : (float)exact(key, first + (uint64_t)k);
     }
   }
 }
 
+void od_rng_normals(float *out, od_key key, uint64_t first, int64_t n) {
+  fill(out, key, first, n, wide() ? normal_wide : normal_plain, INFINITY, od_rng_normal);
+}
+
 void od_rng_truncated_normals(float *out, od_key key, uint64_t first, int64_t n) {
-  guess_fn *f = wide() ? truncated_wide : truncated_plain;
-  double g[GROUP];
-  for (int64_t at = 0; at < n; at += GROUP, first += GROUP) {
-    f(g, key, first);
-    for (int64_t k = 0; k < GROUP && at + k < n; k++) {
-      const float low = (float)(g[k] * below), high = (float)(g[k] * above);
-      const bool sure = low == high && g[k] != 0 && fabs(g[k]) * above <= 2;
-      out[at + k] = sure ? low : (float)od_rng_truncated_normal(key, first + (uint64_t)k);
-    }
-  }
+  fill(out, key, first, n, wide() ? truncated_wide : truncated_plain, 2, od_rng_truncated_normal);
 }
