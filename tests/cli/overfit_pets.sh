@@ -3,13 +3,7 @@
 # every pet is found with its class and IoU > 0.5 (Pascal mAP@0.5 of 1.0 over the very pictures). Takes minutes, so it is no part
 # of `make test`: BUILD=build tests/cli/overfit_pets.sh [STEPS] [DIR]. The drawn pictures stay in DIR for the eye.
 . "$(dirname "$0")/tiny.sh"
-shared=${OBJDET_SHARED:-$root/../shared}
-data=$shared/data/tf_models_testdata/research/object_detection
-record=$data/test_data/pets_examples.record map=$data/data/pet_label_map.pbtxt
-[ -r "$record" ] && [ -r "$map" ] || {
-  echo "SKIPPED: needs shared data ${record#"$shared"/}"
-  exit 0
-}
+real_pets
 steps=${1:-1500} # fewer, and the averages of batch norm (decay 0.997) are not there yet
 work=${2:-$(mktemp -d "${TMPDIR:-/tmp}/objdet-overfit-XXXXXX")}
 mkdir -p "$work" && cd "$work" || exit 1

@@ -3,13 +3,7 @@
 # export, detection with the exported graph. Takes minutes and gigabytes, so it is no part of `make test` (test_frcnn.sh walks the same way with a
 # small model): BUILD=build tests/cli/samples_faster_rcnn.sh [NAME...]
 . "$(dirname "$0")/tiny.sh"
-shared=${OBJDET_SHARED:-$root/../shared}
-data=$shared/data/tf_models_testdata/research/object_detection
-record=$data/test_data/pets_examples.record map=$data/data/pet_label_map.pbtxt
-[ -r "$record" ] && [ -r "$map" ] || {
-  echo "SKIPPED: needs shared data ${record#"$shared"/}"
-  exit 0
-}
+real_pets
 work=$(mktemp -d "${TMPDIR:-/tmp}/objdet-samples-XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM

@@ -112,6 +112,17 @@ conv_hyperparams {
 END
 }
 
+# Ten real pets: $record, $map and $data, the folder of both; without the shared data the script ends here, aloud.
+real_pets() {
+  shared=${OBJDET_SHARED:-$root/../shared}
+  data=$shared/data/tf_models_testdata/research/object_detection
+  record=$data/test_data/pets_examples.record map=$data/data/pet_label_map.pbtxt
+  [ -r "$record" ] && [ -r "$map" ] || {
+    echo "SKIPPED: needs shared data ${record#"$shared"/}"
+    exit 0
+  }
+}
+
 # The sections of a config that name the records; for every tiny_config.
 tiny_readers() {
   cat <<END
