@@ -58,10 +58,9 @@ typedef struct {
   int runs;
   bool trained; /* weights by the rules for trained batch norm */
   bound bound;
-  size_t steps; /* so many are compared */
 } net;
-static const net ssd = {"tests/golden/train/tiny.config", "tests/golden/train/trajectory.json", 4, true, {1e-5, 2, 0.05}, 20};
-static const net two_stage = {"tests/golden/train/two_stage.config", "tests/golden/train/two_stage.json", 2, false, {1e-5, 3, 0.05}, 8};
+static const net ssd = {"tests/golden/train/tiny.config", "tests/golden/train/trajectory.json", 4, true, {1e-5, 2, 0.05}};
+static const net two_stage = {"tests/golden/train/two_stage.config", "tests/golden/train/two_stage.json", 2, false, {1e-5, 2, 0.01}};
 
 /* Runs one golden run; the worst relative difference of a total loss. */
 static double follow(const net *what, json_t *run, const char *engine, od_precision precision, double floor) {
@@ -80,10 +79,11 @@ static double follow(const net *what, json_t *run, const char *engine, od_precis
   set_state(&s, what->trained);
   CHECK_OK(od_session_start(&s));
   json_t *steps = json_need(run, "steps");
+  const size_t n_steps = OD_UNDER_SANITIZER ? 3 : json_array_size(steps);
   bound limits = what->bound;
   if (s.size.turns > 1) limits.growth = 3; /* batch norm over two pictures, whose last maps are one pixel, shakes more */
   double worst = 0, ignored = 0;
-  for (size_t i = 0; i < json_array_size(steps) && i < what->steps; i++) {
+  for (size_t i = 0; i < n_steps; i++) {
     json_t *want = json_array_get(steps, i);
     double limit = limit_at(i, limits, floor);
     CHECK_OK(od_session_step(&s));
@@ -106,7 +106,7 @@ static double follow(const net *what, json_t *run, const char *engine, od_precis
     if (!t) fail_msg("%s: there is no variable %s", name, key);
     /* slots hold the last gradients, which wander most */
     bool slot = strstr(key, "/RMSProp") || strstr(key, "/Momentum") || strstr(key, "/Adam");
-    if (what->steps < json_array_size(steps)) continue;
+    if (n_steps < json_array_size(steps)) continue;
     double limit = limit_at(json_array_size(steps), limits, floor);
     near_relative(key, json_array_size(steps), norm_of(t), json_num(value), slot ? 10 * limit : fmin(limit, 0.05), &ignored);
   }
@@ -140,8 +140,7 @@ static void bf16_stays_near(void **state) {
 }
 
 /* Faster R-CNN: both stages, samples that take everything, momentum; each program's way of clipping. Errors of a loss are measured by the
- * total. The first steps are within 1e-6; eight are compared, since from the twelfth on single steps jump (likely: regions at the edge of a
- * picture that hang on the last bit, proposals that change places). It finds errors of gradients, momentum and clipping, no slow drift. */
+ * total. The pictures are grained: on plain ones proposals tie, and rounding says which comes first. */
 static void two_stages_follow(void **state) {
   (void)state;
   all_runs(&two_stage, "cpu", OD_FP32, 0);

@@ -2,8 +2,8 @@
 
   OD_WITNESS=1 PYTHONPATH=<witness>/original:<witness> V/bin/python tests/witness/trajectory.py [RUN...]
 
-Writes tests/golden/train/: pictures.record (12 drawn PNGs of 96 x 96), map.pbtxt, tiny.config and trajectory.json; two_stage.config and
-two_stage.json for a Faster R-CNN. Weights come from the formulas of weights.py (SSD: rules for trained batch norm), pictures in file
+Writes tests/golden/train/: pictures.record (12 drawn PNGs of 96 x 96), map.pbtxt, tiny.config and trajectory.json; for a Faster R-CNN
+grained.record (the same with noise), two_stage.config and two_stage.json. Weights come from the formulas of weights.py (SSD: rules for trained batch norm), pictures in file
 order, 4 a step (Faster R-CNN: 2), nothing random: samples are so large that they take all there is. One and two
 threads of TensorFlow give the spread that rounding makes ("noise"). With sync_replicas a step is several turns over a part of its
 pictures each, whose processed gradients' mean is applied, as SyncReplicasOptimizer does with one worker. Names of runs: only
@@ -92,7 +92,7 @@ train_config {
 train_input_reader {
   label_map_path: "tests/golden/train/map.pbtxt"
   shuffle: false
-  tf_record_input_reader { input_path: "tests/golden/train/pictures.record" }
+  tf_record_input_reader { input_path: "tests/golden/train/grained.record" }
 }
 """
 
@@ -105,7 +105,7 @@ MOMENTUM = """optimizer { momentum_optimizer {
 ADAM = """optimizer { adam_optimizer { learning_rate { manual_step_learning_rate { initial_learning_rate: 0.0005
     schedule { step: 10 learning_rate: 0.0002 } } } } }"""
 SMALL_MOMENTUM = """optimizer { momentum_optimizer {
-    learning_rate { manual_step_learning_rate { initial_learning_rate: 0.0003 schedule { step: 10 learning_rate: 0.0001 } } }
+    learning_rate { manual_step_learning_rate { initial_learning_rate: 0.0001 schedule { step: 10 learning_rate: 0.00003 } } }
     momentum_optimizer_value: 0.9 } use_moving_average: false }"""
 # name, program, optimizer, further fields of train_config
 VARIANTS = [("rmsprop", "legacy", RMSPROP, "bias_grad_multiplier: 2.0"), ("momentum", "model_main", MOMENTUM, ""),
@@ -114,8 +114,9 @@ VARIANTS = [("rmsprop", "legacy", RMSPROP, "bias_grad_multiplier: 2.0"), ("momen
 TWO_STAGE_VARIANTS = [("two_stage", "legacy", SMALL_MOMENTUM, "bias_grad_multiplier: 2.0"), ("two_stage_main", "model_main", SMALL_MOMENTUM, "")]
 
 
-def draw():
-    """Rectangles of two kinds on slopes of colour: PNG, so that no decoder has a say."""
+def draw(grain):
+    """Rectangles of two kinds on slopes of colour: PNG, so that no decoder has a say. grain: that much noise on all of it, so that no
+    two places of a picture score alike (proposals of equal score may come in any order)."""
     rng = np.random.RandomState(SEED)
     examples = []
     for n in range(PICTURES):
@@ -132,11 +133,13 @@ def draw():
                 image[top + 4:top + h - 4, left + 4:left + w - 4] = 255 - colour
             boxes.append((top / SIDE, left / SIDE, (top + h) / SIDE, (left + w) / SIDE))
             labels.append(int(label))
+        if grain:
+            image = np.clip(image.astype(np.int32) + rng.randint(-grain, grain, image.shape), 0, 255).astype(np.uint8)
         examples.append((image, boxes, labels))
     return examples
 
 
-def write_record(examples):
+def write_record(name, examples):
     def floats(v):
         return tf.train.Feature(float_list=tf.train.FloatList(value=v))
 
@@ -145,7 +148,7 @@ def write_record(examples):
 
     def ints(v):
         return tf.train.Feature(int64_list=tf.train.Int64List(value=v))
-    with tf.io.TFRecordWriter(os.path.join(FOLDER, "pictures.record")) as w:
+    with tf.io.TFRecordWriter(os.path.join(FOLDER, name)) as w:
         for n, (image, boxes, labels) in enumerate(examples):
             with tf.Graph().as_default(), tf.Session() as s:
                 png = s.run(tf.io.encode_png(image, compression=9))
@@ -156,6 +159,9 @@ def write_record(examples):
                 "image/object/bbox/ymin": floats([b[0] for b in boxes]), "image/object/bbox/xmin": floats([b[1] for b in boxes]),
                 "image/object/bbox/ymax": floats([b[2] for b in boxes]), "image/object/bbox/xmax": floats([b[3] for b in boxes]),
                 "image/object/class/label": ints(labels), "image/object/class/text": texts([names[k - 1] for k in labels])})).SerializeToString())
+
+
+def write_configs():
     with open(os.path.join(FOLDER, "map.pbtxt"), "w") as f:
         f.write("item { id: 1 name: 'full' }\nitem { id: 2 name: 'hollow' }\n")
     with open(os.path.join(FOLDER, "tiny.config"), "w") as f:
@@ -252,10 +258,12 @@ def follow(path, examples, template, variants, chosen):
 
 def main():
     os.makedirs(FOLDER, exist_ok=True)
-    examples = draw()
-    write_record(examples)
-    follow(os.path.join(FOLDER, "trajectory.json"), examples, CONFIG, VARIANTS, sys.argv[1:])
-    follow(os.path.join(FOLDER, "two_stage.json"), examples, TWO_STAGE, TWO_STAGE_VARIANTS, sys.argv[1:])
+    plain, grained = draw(0), draw(24)
+    write_record("pictures.record", plain)
+    write_record("grained.record", grained)
+    write_configs()
+    follow(os.path.join(FOLDER, "trajectory.json"), plain, CONFIG, VARIANTS, sys.argv[1:])
+    follow(os.path.join(FOLDER, "two_stage.json"), grained, TWO_STAGE, TWO_STAGE_VARIANTS, sys.argv[1:])
 
 
 if __name__ == "__main__":
