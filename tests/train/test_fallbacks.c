@@ -63,6 +63,10 @@ static void all(const char *prefix, size_t at_least, int64_t size) {
   const size_t n = configs(names, 64, prefix);
   CHECK(n >= at_least);
   for (size_t i = 0; i < n; i++) {
+    if (OD_UNDER_SANITIZER && i % 4 != 0) { /* memory is used in few ways */
+      od_free(names[i]);
+      continue;
+    }
     od_pipeline p = {0};
     snprintf(path, sizeof path, "samples/configs/%s", names[i]);
     CHECK_OK(od_pipeline_load(&p, path, few, strncmp(prefix, "faster", 6) == 0 ? 2 : 0));
