@@ -3,8 +3,9 @@
  *
  * SIZES holds "height width" of real photographs, a line each. They go through the config's resizer and are rescaled by a
  * seeded factor of 0.75 to 1 a side, so that no two are alike. The steps: a block of N unseen shapes, plans made ahead for the four that
- * come next as in training, then the same shapes again; ratio of the two, summed and as the median of the blocks.
- * --alone: without plans made ahead. --memory: afterwards that many unseen shapes; resident memory along the way. */
+ * come next as in training (N plans in the time of N steps), then the same shapes again; ratio of the two, summed and as the median of the
+ * blocks.
+ * --alone: without plans made ahead. --memory: no times, but that many unseen shapes; resident memory along the way. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ static void die(const char *what) {
   exit(1);
 }
 
-enum { SIZES_MAX = 4096, SETS_MAX = 16, AHEAD = 4, SIDE_MAX = 2048 };
+enum { SIZES_MAX = 4096, SETS_MAX = 16, AHEAD = 4, BLOCK_MAX = 12, SIDE_MAX = 2048 };
 
 typedef struct {
   int h, w;
@@ -69,15 +70,21 @@ static size unseen(bench *b) {
   }
 }
 
-static void step(bench *b, const size *s, int left) {
-  od_rehearsal *r = &b->r;
+/* Has plans made for shapes that come soon. */
+static void ask(bench *b, const size *s, int n) {
   od_shape shapes[OD_REHEARSAL_FEEDS];
-  memcpy(shapes, r->shapes, sizeof shapes);
-  for (int k = 1; b->ahead && k <= AHEAD && k < left; k++) {
+  memcpy(shapes, b->r.shapes, sizeof shapes);
+  for (int k = 0; b->ahead && k < n; k++) {
     shapes[0].dim[1] = s[k].h;
     shapes[0].dim[2] = s[k].w;
     od_ahead_ask(b->ahead, shapes);
   }
+}
+
+/* One step with s[0]; s[1..AHEAD] come next. */
+static void step(bench *b, const size *s) {
+  od_rehearsal *r = &b->r;
+  ask(b, s + 1, AHEAD);
   r->feeds[0].shape.dim[1] = s->h; /* the memory is that of the largest */
   r->feeds[0].shape.dim[2] = s->w;
   int32_t *true_shape = r->feeds[1].data;
@@ -86,10 +93,18 @@ static void step(bench *b, const size *s, int left) {
   OK(od_rehearsal_step(r, NULL));
 }
 
+/* Seconds of n steps, and of the plans for the AHEAD shapes behind them. */
 static double run(bench *b, const size *s, int n) {
   const double t = od_now();
-  for (int i = 0; i < n; i++) step(b, s + i, n - i);
+  for (int i = 0; i < n; i++) step(b, s + i);
+  if (b->ahead) od_ahead_wait(b->ahead);
   return od_now() - t;
+}
+
+/* The shapes that were next come first, with n unseen ones behind them. */
+static void move_on(bench *b, size *s, int n) {
+  memmove(s, s + n, AHEAD * sizeof *s);
+  for (int i = 0; i < n; i++) s[AHEAD + i] = unseen(b);
 }
 
 static double resident(void) {
@@ -107,9 +122,12 @@ static int by_value(const void *a, const void *b) {
 static void compare(bench *b, int steps, int block, const char *what) {
   double new_all = 0, old_all = 0, ratio[1000];
   int n = 0;
+  size s[BLOCK_MAX + AHEAD];
+  for (int i = 0; i < AHEAD; i++) s[block + i] = unseen(b);
+  ask(b, s + block, AHEAD);
+  if (b->ahead) od_ahead_wait(b->ahead);
   for (int done = 0; done + block <= steps && n < 1000; done += block) {
-    size s[16];
-    for (int i = 0; i < block; i++) s[i] = unseen(b);
+    move_on(b, s, block);
     const double new = run(b, s, block), old = run(b, s, block);
     new_all += new;
     old_all += old;
@@ -122,9 +140,11 @@ static void compare(bench *b, int steps, int block, const char *what) {
 
 static void memory(bench *b, int n, const char *what) {
   double early = 0;
+  size s[AHEAD + 1];
+  for (int i = 0; i < AHEAD; i++) s[i + 1] = unseen(b);
   for (int i = 0; i < n; i++) {
-    const size s = unseen(b);
-    step(b, &s, 1);
+    move_on(b, s, 1);
+    step(b, s);
     if (i + 1 == 200) early = resident();
     if ((i + 1) % 200 == 0)
       printf("%s: %d shapes, resident %.1f MB, own blocks %.1f MB\n", what, i + 1, resident(),
@@ -139,7 +159,7 @@ int main(int argc, char **argv) {
   const char *sets[SETS_MAX];
   size_t n_sets = 0;
   bool inference = false, bf16 = false, alone = false;
-  int steps = 200, block = 16, n_memory = 0;
+  int steps = 200, block = BLOCK_MAX, n_memory = 0;
   setvbuf(stdout, NULL, _IOLBF, 0); /* seen while it runs */
   if (argc < 3) die("CONFIG and SIZES are wanted");
   for (int i = 3; i < argc; i++) {
@@ -161,12 +181,14 @@ int main(int argc, char **argv) {
     else
       die("an unknown option");
   }
-  if (block < 1 || block > 16) die("--block is 1 to 16: the plans that an engine keeps");
+  if (block < 1 || block > BLOCK_MAX) die("--block is 1 to 12");
+  if (n_memory) steps = 0; /* memory is that of as many plans as training keeps, times want all of a block kept */
   OK(od_pipeline_load(&pipeline, argv[1], sets, n_sets));
   const od_rehearsal_spec spec = {.config = pipeline.config,
                                   .inference = inference,
                                   .batch = 1,
-                                  .engine = {.name = "cpu", .precision = bf16 ? OD_MIXED_BF16 : OD_FP32}};
+                                  .engine = {.name = "cpu", .precision = bf16 ? OD_MIXED_BF16 : OD_FP32,
+                                             .plan_cache = n_memory ? 0 : 2 * BLOCK_MAX + AHEAD}};
   OK(od_resizer_from_config(&b.resizer, od_model_resizer(pipeline.config->model)));
   read_sizes(&b, argv[2]);
   OK(od_rehearsal_new(&b.r, &spec));
