@@ -5,7 +5,8 @@
 installs() {
   make -s --no-print-directory -C "$root" BUILD="${BUILD:-build}" PREFIX="$dir/usr" install
   for f in bin/objdet lib/libobjdet.a lib/libobjdet.so lib/pkgconfig/objdet.pc include/objdet.h share/objdet/data/pet_label_map.pbtxt \
-    share/objdet/samples/configs/ssd_mobilenet_v1_pets.config share/objdet/samples/quickstart.config; do
+    share/objdet/samples/configs/ssd_mobilenet_v1_pets.config share/objdet/samples/quickstart.config \
+    share/objdet/samples/quickstart_faster_rcnn.config; do
     test -s "usr/$f" || { echo "$f is missing"; return 1; }
   done
   [ "$(usr/bin/objdet --version)" = "objdet $(PKG_CONFIG_PATH=usr/lib/pkgconfig pkg-config --modversion objdet)" ]
