@@ -104,5 +104,8 @@ od_status od_read_train_flags(od_train_options *o, const od_args *a) {
   int64_t steps = od_arg_int(a, "save_interval_steps");
   if (steps < 0) return od_fail(OD_EUSAGE, "--save_interval_steps is %lld, 0 or more is wanted", (long long)steps);
   o->save_interval_steps = (uint64_t)steps;
+  steps = od_arg_int(a, "save_summary_steps");
+  if (steps < 1) return od_fail(OD_EUSAGE, "--save_summary_steps is %lld, 1 or more is wanted", (long long)steps);
+  o->save_summary_steps = (uint64_t)steps;
   return OD_OK;
 }

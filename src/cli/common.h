@@ -10,7 +10,8 @@
 /* Flags of the training commands. */
 #define OD_TRAIN_FLAGS                                                                                                \
   {"save_interval_steps", OD_FLAG_INT, "0", "a checkpoint every so many steps; 0: by time only"},                     \
-      {"save_interval_secs", OD_FLAG_FLOAT, "600", "a checkpoint every so many seconds"}, {                           \
+      {"save_interval_secs", OD_FLAG_FLOAT, "600", "a checkpoint every so many seconds"},                             \
+      {"save_summary_steps", OD_FLAG_INT, "10", "losses into the event file every so many steps"}, {                  \
     "on_bad_record", OD_FLAG_TEXT, "stop", "a damaged record or picture: stop, or skip and count"                     \
   }
 

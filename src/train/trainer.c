@@ -15,7 +15,7 @@
 #include "train/session.h"
 #include "train/summary.h"
 
-enum { LINE_EVERY_STEPS = 100, SCALARS_EVERY_STEPS = 10 };
+enum { LINE_EVERY_STEPS = 100, SCALARS_EVERY_STEPS = 10 /* unless another number was asked for */ };
 static const double line_every_seconds = 10, histograms_every_seconds = 120;
 
 typedef struct {
@@ -198,13 +198,14 @@ static bool save_is_due(const run_state *run) {
 static od_status report(run_state *run) {
   od_session *s = &run->session;
   double now = od_now();
+  const uint64_t scalars_every = s->o->save_summary_steps ? s->o->save_summary_steps : SCALARS_EVERY_STEPS;
   od_progress_step(&run->progress, s->step);
   bool first = run->progress.first + 1 == s->step, last = run->num_steps && s->step >= run->num_steps;
   if (first || last || s->step % LINE_EVERY_STEPS == 0 || now - run->last_line >= line_every_seconds) {
     od_info(s->o->reporter, "global step %llu: loss = %.4f (%.3f sec/step)", (unsigned long long)s->step, (double)s->values[s->total], run->step_seconds);
     run->last_line = now;
   }
-  if (first || last || s->step % SCALARS_EVERY_STEPS == 0) {
+  if (first || last || s->step % scalars_every == 0) {
     double rate = run->last_scalars > 0 && now > run->last_scalars ? (double)(s->step - run->scalars_at) / (now - run->last_scalars) : 0;
     OD_TRY(od_summaries_scalars(run->summaries, s, rate));
     run->last_scalars = now;

@@ -21,6 +21,7 @@ typedef struct {
   bool precision_given;     /* engine.precision was asked for; else a resumed run keeps its own */
   uint64_t save_interval_steps; /* 0: by time only */
   double save_interval_secs;
+  uint64_t save_summary_steps; /* scalars into the event file every so many steps; 0: 10 */
   int max_to_keep;
   od_on_bad on_bad;
   const od_reporter *reporter;

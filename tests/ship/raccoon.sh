@@ -26,7 +26,8 @@ done
 run "$objdet" check --record=train.record --label_map_path=map.pbtxt || [ $? -eq 1 ] # findings are for reading, not for stopping
 run "$objdet" import --graph="$shared/data/mobilenet_v1_025_128/frozen_graph.pb" --output=mnv1/model.ckpt
 cp "$shared/data/raccoon_original/export/pipeline.config" pipeline.config # its paths are relative and name the files made here
-run "$objdet" train --pipeline_config_path=pipeline.config --train_dir=train --seed="$seed" --set train_config.num_steps="$steps"
+run "$objdet" train --pipeline_config_path=pipeline.config --train_dir=train --seed="$seed" \
+  --save_summary_steps=1 --set train_config.num_steps="$steps"
 run "$objdet" eval --run_once --pipeline_config_path=pipeline.config --checkpoint_dir=train --eval_dir=eval
 run "$objdet" export_inference_graph --input_type=image_tensor --pipeline_config_path=pipeline.config \
   --trained_checkpoint_prefix="train/model.ckpt-$steps" --output_directory=exported

@@ -3,8 +3,7 @@
 
 Reads the event files with TensorFlow and compares the mean total loss of each hundred steps, averaged over the folders given, with
 the mean of the original's runs (../shared/witness/raccoon.md): within 4 % for three whole runs. A single run is as far from the mean as
-the original's own single runs (3.7 %), and our event file holds every tenth step only, whose mean over a hundred is itself off by
-about 3 %: for fewer runs the limit is 10 %. Whole runs must reach AP@0.5 0.48 on the average. Made for TensorFlow 2.15."""
+the original's own single runs (3.7 %): for fewer runs, and those that are not whole, the limit is 10 %. Whole runs must reach AP@0.5 0.48 on the average. Made for TensorFlow 2.15."""
 import glob
 import json
 import os
