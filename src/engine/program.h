@@ -20,7 +20,7 @@ typedef struct {
   int threads;            /* compute threads, at most 4096; <= 0: as many as processors */
   od_precision precision; /* what activations are kept in; weights, statistics, losses, boxes stay fp32 */
   int plan_cache;         /* plans a program keeps; <= 0: 16 */
-  bool many_shapes;       /* feeds of ever new shapes will come: kernels that hoard memory for each are not taken */
+  bool many_shapes;       /* feeds of ever new shapes will come: where they reach, kernels that hoard memory for each are not taken */
 } od_engine_options;
 
 /* Opens an engine; the caller frees it after its programs. OD_EUNSUPPORTED when there is no engine of that name. */

@@ -37,7 +37,7 @@ static od_status open_cpu(void **ctx, od_engine_options *options) {
   od_status st;
   OD_GO(st, od_dnnl_status(dnnl_engine_create(&c->engine, dnnl_cpu, 0), "engine"));
   c->prims.engine = c->engine;
-  c->prims.many_shapes = options->many_shapes;
+  c->many_shapes = options->many_shapes;
   OD_GO(st, od_dnnl_status(dnnl_stream_create(&c->stream, c->engine, dnnl_stream_default_flags), "stream"));
 done:
   if (st != OD_OK) close_cpu(c);

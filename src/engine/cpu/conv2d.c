@@ -1,5 +1,5 @@
 /* conv2d and depthwise_conv2d by the library, together with what follows where nobody else reads it: bias, batch norm of the
- * inference form (folded into the filter), relu or relu6. */
+ * inference form (folded into the filter), the addition of another map (a residual unit's shortcut), relu or relu6. */
 #include "engine/cpu/convolution.h"
 
 #include <string.h>
@@ -19,6 +19,11 @@ bool od_cpu_conv_shape(od_conv_shape *out, od_cpu_draft *d, bool depthwise, cons
   return true;
 }
 
+bool od_cpu_conv_varies(const od_cpu_draft *d, od_value map) {
+  const od_shape logical = od_type_of(map).shape;
+  return d->cpu->many_shapes && !(logical.rank == 4 && logical.dim[1] >= 0 && logical.dim[2] >= 0);
+}
+
 double od_cpu_conv_flops(const od_conv_shape *s) {
   return 2.0 * (double)(s->n * s->oh * s->ow) * (double)(s->o * (s->c / s->groups)) * (double)(s->kh * s->kw);
 }
@@ -27,20 +32,35 @@ typedef struct {
   od_conv_shape shape;
   od_dtype type;
   od_act act;
-  od_value filter, bias;
+  od_value filter, bias, other; /* other: the map that is added, absent: none */
   const od_node *fold;
   od_prim prim;
   od_md plain;
   od_cpu_weights *weights;
   dnnl_memory_t x, w, b, y, work;
   size_t at_work;
+  int at_other; /* its place among the operands */
 } self;
 
+/* What this node adds to v: a map of the same shape that is there already; absent otherwise. */
+static od_value added(od_cpu_draft *d, const od_node *n, od_value v) {
+  const bool first = n->in[0].node == v.node && n->in[0].out == v.out;
+  const od_value other = n->in[first];
+  const bool fits = od_cpu_is(n, "add") && od_cpu_ready(d, other) && od_cpu_type(d, other)->dtype == OD_F32 &&
+                    od_shape_equal(&od_cpu_type(d, other)->shape, &od_cpu_type(d, v)->shape);
+  return fits ? other : OD_NONE;
+}
+
 /* Goes along the chain of sole readers; returns the value that the step gives in the end. */
-static od_value follow(od_cpu_draft *d, self *s, od_value v) {
+static od_value follow(od_cpu_draft *d, self *s, od_value v, bool adds) {
   for (const od_node *n; (n = od_cpu_next(d, v)) != NULL;) {
-    if (n->in[0].node != v.node || n->in[0].out != v.out) break;
-    if (od_cpu_is(n, "bias_add") && od_cpu_is(s->filter.node, "fold_batch_norm") && s->filter.out == 0 && !s->fold &&
+    if (adds && !od_has(s->other) && od_has(s->other = added(d, n, v))) {
+      /* taken */
+    } else if (n->in[0].node != v.node || n->in[0].out != v.out) {
+      break;
+    } else if (od_has(s->other) && !od_cpu_is(n, "relu") && !od_cpu_is(n, "relu6")) {
+      break;
+    } else if (od_cpu_is(n, "bias_add") && od_cpu_is(s->filter.node, "fold_batch_norm") && s->filter.out == 0 && !s->fold &&
         n->in[1].node == s->filter.node && n->in[1].out == 1) {
       s->fold = s->filter.node; /* its inputs from 1 on are those of batch_norm */
       s->filter = s->fold->in[0];
@@ -63,7 +83,7 @@ static od_value follow(od_cpu_draft *d, self *s, od_value v) {
   return v;
 }
 
-static bool match(od_cpu_draft *d) {
+static bool match_chain(od_cpu_draft *d, bool adds) {
   self *s = od_cpu_alloc(d, sizeof *s);
   if (!s) return false;
   const od_node *n = d->node;
@@ -73,13 +93,20 @@ static bool match(od_cpu_draft *d) {
     return false;
   s->type = od_cpu_wants_bf16(d) ? OD_BF16 : OD_F32;
   s->filter = n->in[1];
-  y = follow(d, s, y);
+  y = follow(d, s, y, adds);
+  if (adds && !od_has(s->other)) return od_cpu_refuse(d, "nothing is added");
   od_cpu_take(d, n->in[0], s->type);
+  s->at_other = adds ? od_cpu_take(d, s->other, s->type) : -1;
   od_cpu_weights_take(d, s->filter, s->bias, s->fold);
-  od_cpu_give(d, y, s->type, -1);
+  /* over the other map, unless that is what is convolved */
+  const bool own = s->other.node == n->in[0].node && s->other.out == n->in[0].out;
+  od_cpu_give(d, y, s->type, own ? -1 : s->at_other);
   d->note = s;
   return true;
 }
+
+static bool match(od_cpu_draft *d) { return match_chain(d, false); }
+static bool match_adding(od_cpu_draft *d) { return match_chain(d, true); }
 
 static void destroy(void *self_) {
   self *s = self_; /* the struct itself lies in the plan's arena */
@@ -100,7 +127,8 @@ static od_status create(void **out, od_cpu_draft *d) {
   const bool bias = od_has(s->bias) || s->fold;
   dnnl_engine_t e = d->cpu->engine;
   *out = s;
-  OD_TRY(od_prims_conv(&s->prim, &d->cpu->prims, OD_PASS_FORWARD, &s->shape, s->type, bias, s->act, false));
+  OD_TRY(od_prims_conv(&s->prim, &d->cpu->prims, OD_PASS_FORWARD, &s->shape, s->type, bias, s->act, od_has(s->other),
+                       od_cpu_conv_varies(d, d->node->in[0])));
   OD_TRY(od_dnnl_filter_md(&s->plain, &s->shape, OD_F32));
   s->at_work = 0;
   d->scratch = (od_prim_scratch(&s->prim) + OD_ALIGN - 1) / OD_ALIGN * OD_ALIGN;
@@ -116,11 +144,30 @@ static od_status create(void **out, od_cpu_draft *d) {
   return OD_OK;
 }
 
+typedef struct {
+  char *to;
+  const char *from;
+} copying;
+
+static void copy_part(const void *args, int chunk, int64_t begin, int64_t end) {
+  (void)chunk;
+  const copying *c = args;
+  memcpy(c->to + begin, c->from + begin, (size_t)(end - begin));
+}
+
+/* The library adds to what lies where the result goes: nothing to do where the planner gave the result the other map's memory. */
+static void lay_out_other(const self *s, const od_cpu_call *c) {
+  if (s->at_other < 0 || c->in[s->at_other] == c->out[0]) return;
+  const int64_t size = s->shape.n * s->shape.oh * s->shape.ow * s->shape.o * (s->type == OD_BF16 ? 2 : 4);
+  od_cpu_for(od_cpu_chunks(c->cpu, size, 1 << 16), size, copy_part, &(copying){c->out[0], c->in[s->at_other]});
+}
+
 static od_status run(void *self_, const od_cpu_call *c) {
   self *s = self_;
   void *packed;
   float *bias;
   OD_TRY(od_cpu_weights_get(s->weights, c, &packed, &bias));
+  lay_out_other(s, c);
   od_mem_set(s->x, c->in[0]);
   od_mem_set(s->w, packed);
   od_mem_set(s->y, c->out[0]);
@@ -136,3 +183,7 @@ static od_status run(void *self_, const od_cpu_call *c) {
 
 const od_cpu_kernel od_cpu_conv2d = {.name = "conv2d", .ops = (const char *const[]){"conv2d", "depthwise_conv2d", NULL},
                                      .match = match, .create = create, .run = run, .destroy = destroy};
+
+/* Offered first. Where the library cannot add, the one above takes the node. */
+const od_cpu_kernel od_cpu_conv2d_adding = {.name = "conv2d", .ops = (const char *const[]){"conv2d", NULL},
+                                            .match = match_adding, .create = create, .run = run, .destroy = destroy};

@@ -61,7 +61,8 @@ static od_status create_input(void **out, od_cpu_draft *d) {
   self *s = d->note;
   dnnl_engine_t e = d->cpu->engine;
   *out = s;
-  OD_TRY(od_prims_conv(&s->prim, &d->cpu->prims, OD_PASS_DATA, &s->shape, s->type, false, OD_ACT_NONE, false));
+  const bool varies = od_cpu_conv_varies(d, d->node->in[0]);
+  OD_TRY(od_prims_conv(&s->prim, &d->cpu->prims, OD_PASS_DATA, &s->shape, s->type, false, OD_ACT_NONE, false, varies));
   OD_TRY(od_dnnl_filter_md(&s->plain, &s->shape, OD_F32));
   d->scratch = up(od_prim_scratch(&s->prim));
   od_cpu_weights_spec spec = {s->filter, od_md_of(&s->plain), od_prim_md(&s->prim, dnnl_query_weights_md), is_depthwise(d->node) ? 1 : s->shape.o,
@@ -110,7 +111,8 @@ static od_status create_filter(void **out, od_cpu_draft *d) {
   self *s = d->note;
   dnnl_engine_t e = d->cpu->engine;
   *out = s;
-  OD_TRY(od_prims_conv(&s->prim, &d->cpu->prims, OD_PASS_WEIGHTS, &s->shape, s->type, false, OD_ACT_NONE, false));
+  const bool varies = od_cpu_conv_varies(d, d->node->in[0]);
+  OD_TRY(od_prims_conv(&s->prim, &d->cpu->prims, OD_PASS_WEIGHTS, &s->shape, s->type, false, OD_ACT_NONE, false, varies));
   OD_TRY(od_dnnl_filter_md(&s->plain, &s->shape, OD_F32));
   od_mdp packed = od_prim_md(&s->prim, dnnl_query_diff_weights_md);
   d->scratch = up(od_prim_scratch(&s->prim));

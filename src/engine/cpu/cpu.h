@@ -24,6 +24,7 @@ typedef struct od_cpu_draft od_cpu_draft;
 typedef struct {
   int threads;
   bool bf16; /* activations are kept in bfloat16 where ops allow it */
+  bool many_shapes; /* as the options say */
   dnnl_engine_t engine;
   dnnl_stream_t stream;
   const od_cpu_simd *simd; /* our inner loops for this processor */

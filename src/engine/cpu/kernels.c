@@ -2,6 +2,7 @@
 #include "engine/cpu/cpu.h"
 
 #define KERNELS(X)                                                                                                    \
+  X(conv2d_adding)                                                                                                    \
   X(conv2d)                                                                                                           \
   X(depthwise_grad_filter)                                                                                            \
   X(depthwise_grad_input)                                                                                             \

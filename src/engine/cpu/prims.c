@@ -10,7 +10,7 @@ typedef enum { CONV = 1, POOL, MATMUL, REORDER } kind;
 
 /* What makes two primitives one; compared byte by byte, so it is zeroed first. Reorders are told apart by their descriptions. */
 typedef struct {
-  int64_t kind, pass, type, type_out, bias, act, add, max;
+  int64_t kind, pass, type, type_out, bias, act, add, max, many_shapes;
   union {
     od_conv_shape conv;
     od_pool_shape pool;
@@ -50,7 +50,7 @@ static od_status make(od_prim *out, const od_prims *p, const key *k, od_mdp from
   dnnl_engine_t e = p->engine;
   switch ((kind)k->kind) {
     case CONV: return od_dnnl_conv(out, e, (od_pass)k->pass, &k->shape.conv, (od_dtype)k->type, k->bias != 0, (od_act)k->act, k->add != 0,
-                                   p->many_shapes);
+                                   k->many_shapes != 0);
     case POOL: return od_dnnl_pool(out, e, (od_pass)k->pass, &k->shape.pool, k->max != 0, (od_dtype)k->type);
     case MATMUL: return od_dnnl_matmul(out, e, &k->shape.matmul, (od_dtype)k->type, (od_dtype)k->type_out);
     case REORDER: break;
@@ -112,10 +112,11 @@ void od_prims_release(od_shared_prim *s) {
   od_free(s);
 }
 
-od_status od_prims_conv(od_prim *out, od_prims *p, od_pass pass, const od_conv_shape *s, od_dtype type, bool bias, od_act act, bool add) {
+od_status od_prims_conv(od_prim *out, od_prims *p, od_pass pass, const od_conv_shape *s, od_dtype type, bool bias, od_act act, bool add,
+                        bool many_shapes) {
   key k;
   memset(&k, 0, sizeof k);
-  k.kind = CONV, k.pass = pass, k.type = type, k.bias = bias, k.act = act, k.add = add, k.shape.conv = *s;
+  k.kind = CONV, k.pass = pass, k.type = type, k.bias = bias, k.act = act, k.add = add, k.many_shapes = many_shapes, k.shape.conv = *s;
   return share(out, p, &k, NULL, NULL);
 }
 

@@ -13,7 +13,6 @@ enum { OD_PRIM_BUCKETS = 1024 };
 typedef struct {
   pthread_mutex_t lock;
   dnnl_engine_t engine; /* borrowed */
-  bool many_shapes;     /* as the engine's options say */
   od_shared_prim *bucket[OD_PRIM_BUCKETS];
 } od_prims;
 
@@ -21,7 +20,7 @@ void od_prims_init(od_prims *p);    /* the engine is set by the owner */
 void od_prims_destroy(od_prims *p); /* all primitives must have been freed */
 
 OD_MUST_CHECK od_status od_prims_conv(od_prim *out, od_prims *p, od_pass pass, const od_conv_shape *s, od_dtype type, bool bias, od_act act,
-                                      bool add);
+                                      bool add, bool many_shapes);
 OD_MUST_CHECK od_status od_prims_pool(od_prim *out, od_prims *p, od_pass pass, const od_pool_shape *s, bool max, od_dtype type);
 OD_MUST_CHECK od_status od_prims_matmul(od_prim *out, od_prims *p, const od_matmul_shape *s, od_dtype type_in, od_dtype type_out);
 OD_MUST_CHECK od_status od_prims_reorder(od_prim *out, od_prims *p, od_mdp from, od_mdp to);
