@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/report.h"
+#include "engine/denormals.h"
 #include "tfgraph/kernel.h"
 
 static bool is(const tg_node *n, const char *op) { return strcmp(n->op, op) == 0; }
@@ -318,11 +319,13 @@ od_status od_tfgraph_run(od_tfgraph *g, const od_tfgraph_feed *feeds, int n_feed
   int given = 0;
   for (int i = 0; i < n_fetches; i++) fetched[i] = (od_tensor){0};
   OD_TRY(od_fail_context(tg_make_plan(g, feeds, n_feeds, fetches, n_fetches), "%s", g->path));
+  const uint64_t before = od_denormals_flush(1);
   g->work = 0;
   for (int i = 0; i < n_feeds; i++) OD_GO(st, feed(g, &feeds[i]));
   OD_GO(st, run_steps(g, &g->plan.frames[0]));
   for (; given < n_fetches; given++) OD_GO(st, give_fetch(g, &g->plan.fetches[given], &fetched[given]));
 done:
+  od_denormals_keep(before);
   drop_all(g);
   if (st != OD_OK)
     for (int i = 0; i < given; i++) od_tensor_free(&fetched[i]);

@@ -346,6 +346,31 @@ static void old_values_survive(void **state) {
   }
 }
 
+/* Numbers that are too small for float32's normal range are 0 in all threads of a run, and stay what they are outside. */
+static void denormals_are_zero(void **state) {
+  (void)state;
+  enum { N = 1 << 18 };
+  static float tiny[N];
+  volatile float small = 1e-20f;
+  for (int i = 0; i < N; i++) tiny[i] = small;
+  for (int threads = 1; threads <= 4; threads++) {
+    od_graph *g;
+    od_engine *e;
+    od_program *p;
+    CHECK_OK(od_graph_new(&g));
+    od_value x = od_input(g, "x", OD_F32, OD_SHAPE(N)), y = od_mul(g, x, x); /* 1e-40 */
+    CHECK_OK(od_engine_new(&e, &(od_engine_options){.name = threads == 4 ? "ref" : "cpu", .threads = threads}));
+    CHECK_OK(od_program_new(&p, e, &(od_program_spec){.graph = g, .feeds = &x, .n_feeds = 1, .fetches = &y, .n_fetches = 1}));
+    od_tensor feed = {OD_F32, OD_SHAPE(N), tiny}, got;
+    CHECK_OK(od_program_run(p, &feed, &got));
+    for (int i = 0; i < N; i++) CHECK(((const float *)got.data)[i] == 0);
+    CHECK(small * small > 0);
+    od_program_free(p);
+    od_engine_free(e);
+    od_graph_free(g);
+  }
+}
+
 /* A value in the middle may be fed: it cuts the graph, also through a chain that would be merged. */
 static void fed_in_the_middle(void **state) {
   (void)state;
@@ -411,7 +436,7 @@ static int guard_all(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(merged_chains),    cmocka_unit_test(weights_change),    cmocka_unit_test(many_shapes),
+      cmocka_unit_test(denormals_are_zero), cmocka_unit_test(merged_chains),    cmocka_unit_test(weights_change),    cmocka_unit_test(many_shapes),
       cmocka_unit_test(training_steps),   cmocka_unit_test(training_in_bf16),  cmocka_unit_test(guard),
       cmocka_unit_test(old_values_survive), cmocka_unit_test(fed_in_the_middle), cmocka_unit_test(memory_planner),
   };

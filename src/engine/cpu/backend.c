@@ -6,6 +6,7 @@
 
 #include "base/report.h"
 #include "engine/cpu/cpu.h"
+#include "engine/denormals.h"
 
 static bool guards; /* see od_cpu_guard_steps */
 void od_cpu_guard_steps(bool on) { guards = on; }
@@ -165,6 +166,7 @@ static od_status run(void *ctx, void *plan_, const od_tensor *feeds, od_tensor *
   OD_TRY(grow_buffer(c, p->total));
   bind_values(p, feeds);
   int before = enter(c);
+  (void)od_denormals_flush(c->threads); /* the workers, too; who called us restores this thread */
   od_status st = run_steps(p, key, profile);
   leave(c, before);
   if (st != OD_OK) return st;

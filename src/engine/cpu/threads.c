@@ -1,4 +1,4 @@
-/* Cutting work among threads: the only place of ours where OpenMP starts anything. */
+/* Cutting work among threads: the only place of ours where OpenMP starts work. */
 #include "engine/cpu/cpu.h"
 
 int od_cpu_chunks(const od_cpu *cpu, int64_t n, int64_t grain) {
