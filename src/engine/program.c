@@ -92,7 +92,7 @@ const od_engine_options *od_engine_get_options(const od_engine *e) { return &e->
 /* Index of the feed that provides this value, or -1. */
 static int feed_of(const od_program *p, od_value v) {
   for (int i = 0; i < p->n_feeds; i++)
-    if (p->feeds[i].node == v.node && p->feeds[i].out == v.out) return i;
+    if (od_same(p->feeds[i], v)) return i;
   return -1;
 }
 

@@ -35,6 +35,7 @@ od_value od_graph_add_named(od_graph *g, const char *name, const od_op *op, cons
 
 static inline od_value od_out(od_value v, int i) { return v.node ? (od_value){v.node, i} : OD_NONE; }
 static inline bool od_has(od_value v) { return v.node != NULL; }
+static inline bool od_same(od_value a, od_value b) { return a.node == b.node && a.out == b.out; }
 /* Logical type of a value; a failed value gives rank -1. */
 od_type od_type_of(od_value v);
 /* Dimension i, -1 when unknown (or the value failed); negative i counts from the end. */

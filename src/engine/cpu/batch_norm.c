@@ -127,8 +127,6 @@ static bool match_fold_gradient(od_cpu_draft *d) {
   return true;
 }
 
-static bool same(od_value a, od_value b) { return a.node == b.node && a.out == b.out; }
-
 /* relu_grad or relu6_grad whose only reader is the gradient of the batch norm in front of that activation. */
 static bool match_activation(od_cpu_draft *d) {
   const od_node *n = d->node, *next = od_cpu_next(d, (od_value){(od_node *)(uintptr_t)n, 0});
@@ -137,7 +135,7 @@ static bool match_activation(od_cpu_draft *d) {
   const od_node *act = n->in[1].node, *norm = act->n_in ? act->in[0].node : NULL;
   bool train = od_cpu_is(next, "batch_norm_train_grad");
   if (!norm || !(od_cpu_is(act, "relu") || od_cpu_is(act, "relu6")) || !od_cpu_is(norm, train ? "batch_norm_train" : "batch_norm") ||
-      !same(norm->in[0], next->in[1]) || !same(norm->in[1], next->in[2]))
+      !od_same(norm->in[0], next->in[1]) || !od_same(norm->in[1], next->in[2]))
     return od_cpu_refuse(d, "the activation does not follow that batch norm");
   for (int k = 1; k < 5; k++)
     if (!od_cpu_ready(d, next->in[k])) return od_cpu_refuse(d, "an input of the batch norm's gradient comes later");

@@ -44,8 +44,7 @@ typedef struct {
 
 /* What this node adds to v: a map of the same shape that is there already; absent otherwise. */
 static od_value added(od_cpu_draft *d, const od_node *n, od_value v) {
-  const bool first = n->in[0].node == v.node && n->in[0].out == v.out;
-  const od_value other = n->in[first];
+  const od_value other = n->in[od_same(n->in[0], v) ? 1 : 0];
   const bool fits = od_cpu_is(n, "add") && od_cpu_ready(d, other) && od_cpu_type(d, other)->dtype == OD_F32 &&
                     od_shape_equal(&od_cpu_type(d, other)->shape, &od_cpu_type(d, v)->shape);
   return fits ? other : OD_NONE;
@@ -56,7 +55,7 @@ static od_value follow(od_cpu_draft *d, self *s, od_value v, bool adds) {
   for (const od_node *n; (n = od_cpu_next(d, v)) != NULL;) {
     if (adds && !od_has(s->other) && od_has(s->other = added(d, n, v))) {
       /* taken */
-    } else if (n->in[0].node != v.node || n->in[0].out != v.out) {
+    } else if (!od_same(n->in[0], v)) {
       break;
     } else if (od_has(s->other) && !od_cpu_is(n, "relu") && !od_cpu_is(n, "relu6")) {
       break;
@@ -99,8 +98,7 @@ static bool match_chain(od_cpu_draft *d, bool adds) {
   s->at_other = adds ? od_cpu_take(d, s->other, s->type) : -1;
   od_cpu_weights_take(d, s->filter, s->bias, s->fold);
   /* over the other map, unless that is what is convolved */
-  const bool own = s->other.node == n->in[0].node && s->other.out == n->in[0].out;
-  od_cpu_give(d, y, s->type, own ? -1 : s->at_other);
+  od_cpu_give(d, y, s->type, od_same(s->other, n->in[0]) ? -1 : s->at_other);
   d->note = s;
   return true;
 }

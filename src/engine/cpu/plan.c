@@ -20,7 +20,7 @@ static od_status add_value(int *out, od_cpu_plan *p, od_dtype dtype, const od_sh
 
 static int fed(const od_cpu_plan *p, od_value v) {
   for (int k = 0; k < p->r.n_feeds; k++)
-    if (p->r.feeds[k].node == v.node && p->r.feeds[k].out == v.out) return k;
+    if (od_same(p->r.feeds[k], v)) return k;
   return -1;
 }
 

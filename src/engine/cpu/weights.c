@@ -33,7 +33,7 @@ struct od_cpu_weights {
 
 static int operand_of(const od_cpu_draft *d, od_value v) {
   for (int k = 0; od_has(v) && k < d->n_in; k++)
-    if (d->in[k].value.node == v.node && d->in[k].value.out == v.out && d->in[k].dtype == OD_F32) return k;
+    if (od_same(d->in[k].value, v) && d->in[k].dtype == OD_F32) return k;
   return -1;
 }
 
@@ -57,13 +57,11 @@ static bool all_lasting(const od_cpu_draft *d, const od_cpu_weights_spec *s) {
   return yes;
 }
 
-static bool same_value(od_value a, od_value b) { return a.node == b.node && a.out == b.out; }
-
 /* Finds or makes the shared pack; the lock is held. */
 static od_status share(od_cpu_pack **out, od_cpu_draft *d, const od_cpu_weights_spec *s, size_t bytes) {
   for (od_cpu_pack *k = d->cpu->packs; k; k = k->next)
-    if (k->graph == d->plan->r.graph && k->state == d->plan->r.state && same_value(k->filter, s->filter) &&
-        same_value(k->bias, s->bias) && k->fold == s->fold && od_md_equal(od_md_of(&k->md), s->packed)) {
+    if (k->graph == d->plan->r.graph && k->state == d->plan->r.state && od_same(k->filter, s->filter) &&
+        od_same(k->bias, s->bias) && k->fold == s->fold && od_md_equal(od_md_of(&k->md), s->packed)) {
       k->users++;
       *out = k;
       return OD_OK;
