@@ -50,18 +50,6 @@
     if (strcmp(check_a_, check_b_) != 0) fail_msg("%s:%d: %s is '%s', expected '%s'", __FILE__, __LINE__, #a, check_a_, check_b_); \
   } while (0)
 
-/* True where every step costs many times what it costs elsewhere: tests whose later rounds run no code that the first did not make fewer. */
-#if defined(__SANITIZE_ADDRESS__)
-#define OD_UNDER_SANITIZER true
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define OD_UNDER_SANITIZER true
-#endif
-#endif
-#ifndef OD_UNDER_SANITIZER
-#define OD_UNDER_SANITIZER false
-#endif
-
 /* Path below the shared test data (../shared, or $OBJDET_SHARED), in a static buffer; NULL when it is not there. */
 static inline const char *od_shared(const char *path) {
   static char text[4096];

@@ -112,17 +112,6 @@ void od_mem_fail_at(uint64_t n) { atomic_store(&fail_at, n); }
 bool od_mul_ok(size_t *out, size_t a, size_t b) { return !__builtin_mul_overflow(a, b, out); }
 
 /* ------------------------------------------------------------------------------------------------------------ arena */
-#if defined(__SANITIZE_ADDRESS__)
-#define EACH_ITS_OWN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define EACH_ITS_OWN 1
-#endif
-#endif
-#ifndef EACH_ITS_OWN
-#define EACH_ITS_OWN 0
-#endif
-
 enum { BLOCK_BYTES = 1 << 16 };
 
 typedef struct block {
@@ -154,7 +143,7 @@ void od_arena_free(od_arena *arena) {
 }
 
 void od_arena_reset(od_arena *arena) {
-  if (EACH_ITS_OWN) {
+  if (OD_UNDER_SANITIZER) {
     free_list(arena->head);
     arena->head = NULL;
     return;
@@ -176,7 +165,7 @@ static block *block_for(od_arena *arena, size_t size) {
     *at = b->next;
     return b;
   }
-  size_t bytes = size > BLOCK_BYTES || EACH_ITS_OWN ? size : BLOCK_BYTES;
+  size_t bytes = size > BLOCK_BYTES || OD_UNDER_SANITIZER ? size : BLOCK_BYTES;
   block *b = od_alloc(sizeof(block) + bytes);
   if (!b) return NULL;
   b->size = bytes;
@@ -190,9 +179,9 @@ void *od_arena_alloc(od_arena *arena, size_t size) {
     (void)od_fail(OD_ENOMEM, "out of memory: %zu bytes asked for", size);
     return NULL;
   }
-  rounded = EACH_ITS_OWN ? size : rounded / OD_ALIGN * OD_ALIGN;
+  rounded = OD_UNDER_SANITIZER ? size : rounded / OD_ALIGN * OD_ALIGN;
   block *b = arena->head;
-  if (EACH_ITS_OWN || !b || b->size - b->taken < rounded) {
+  if (OD_UNDER_SANITIZER || !b || b->size - b->taken < rounded) {
     b = block_for(arena, rounded);
     if (!b) return NULL;
     b->next = arena->head;
