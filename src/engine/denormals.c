@@ -20,18 +20,20 @@ static uint64_t get(void) { return 0; }
 static void set(uint64_t word) { (void)word; }
 #endif
 
-/* Workers stay with the thread that they work for, and new ones begin with its control word: they are told once. */
-static _Thread_local int told = 1;
-
-uint64_t od_denormals_flush(int threads) {
+uint64_t od_denormals_flush(void) {
   const uint64_t before = get();
   set(before | FLUSH);
-  if (told < threads) {
-#pragma omp parallel num_threads(threads)
-    set(get() | FLUSH);
-    told = threads;
-  }
   return before;
 }
 
 void od_denormals_keep(uint64_t before) { set(before); }
+
+/* Workers stay with the thread that they work for, and new ones begin with its control word: they are told once. */
+static _Thread_local int told = 1;
+
+void od_denormals_tell_workers(int threads) {
+  if (told >= threads) return;
+#pragma omp parallel num_threads(threads)
+  set(get() | FLUSH);
+  told = threads;
+}

@@ -5,10 +5,12 @@
 
 #include <stdint.h>
 
-/* From here on this thread takes and makes zeroes for them, and so do the OpenMP threads that work for it (`threads` in all). What it was
- * before, for od_denormals_keep. On processors that are neither x86 nor ARM nothing happens. */
-uint64_t od_denormals_flush(int threads);
-/* This thread is as it was before; its workers stay. */
+/* From here on this thread takes and makes zeroes for them. What it was before, for od_denormals_keep. On processors that are neither
+ * x86 nor ARM nothing happens. */
+uint64_t od_denormals_flush(void);
+/* This thread is as it was before. */
 void od_denormals_keep(uint64_t before);
+/* The OpenMP threads that work for this one, which has flushed (`threads` with it), do so too, for good. */
+void od_denormals_tell_workers(int threads);
 
 #endif

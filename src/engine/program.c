@@ -419,7 +419,7 @@ od_status od_program_run(od_program *p, const od_tensor *feeds, od_tensor *fetch
     e->profiled = p->profile;
     p->engine->backend->clear_profile(e->plan);
   }
-  const uint64_t before = od_denormals_flush(1);
+  const uint64_t before = od_denormals_flush();
   od_status st = p->engine->backend->run(p->engine->ctx, e->plan, feeds, fetches, p->key, p->profiling);
   od_denormals_keep(before);
   if (p->n_updates) od_state_touch(p->state); /* after a failure too: some may have been computed in place */

@@ -319,7 +319,7 @@ od_status od_tfgraph_run(od_tfgraph *g, const od_tfgraph_feed *feeds, int n_feed
   int given = 0;
   for (int i = 0; i < n_fetches; i++) fetched[i] = (od_tensor){0};
   OD_TRY(od_fail_context(tg_make_plan(g, feeds, n_feeds, fetches, n_fetches), "%s", g->path));
-  const uint64_t before = od_denormals_flush(1);
+  const uint64_t before = od_denormals_flush();
   g->work = 0;
   for (int i = 0; i < n_feeds; i++) OD_GO(st, feed(g, &feeds[i]));
   OD_GO(st, run_steps(g, &g->plan.frames[0]));

@@ -157,7 +157,7 @@ static inline bool case_reference(const op_case *c, od_tensor *out, int fill) {
   od_tensor scratch = guarded(&(od_type){OD_U8, OD_SHAPE((int64_t)bytes)}, fill);
   for (int k = 0; k < c->op->n_out; k++) out[k] = guarded(&c->out[k], fill);
   od_call call = {c->sample->params, c->sample->n_in, c->op->n_out, in, out, scratch.data, od_key_mix(od_key_name(0, "node"), 0)};
-  const uint64_t before = od_denormals_flush(1); /* as in an engine */
+  const uint64_t before = od_denormals_flush(); /* as in an engine */
   od_status st = c->op->ref(&call);
   od_denormals_keep(before);
   bool scratch_stands = guards_stand(&scratch);

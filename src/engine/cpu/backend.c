@@ -166,7 +166,7 @@ static od_status run(void *ctx, void *plan_, const od_tensor *feeds, od_tensor *
   OD_TRY(grow_buffer(c, p->total));
   bind_values(p, feeds);
   int before = enter(c);
-  (void)od_denormals_flush(c->threads); /* the workers, too; who called us restores this thread */
+  od_denormals_tell_workers(c->threads);
   od_status st = run_steps(p, key, profile);
   leave(c, before);
   if (st != OD_OK) return st;
